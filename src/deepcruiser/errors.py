@@ -1,0 +1,30 @@
+"""Everything that DeepCruiser raises on purpose.
+
+    DeepCruiserError
+      InputError       a value, an array or an option is not what was needed
+      FileError        a file is missing, damaged, or of another kind or version
+      MismatchError    two things do not belong together: a profile and another network, say
+
+A message says what was given, what was needed and what to do, so the command line prints it as it is:
+
+    try:
+        model = dc.AbstractModel.load("asr.model")
+    except dc.DeepCruiserError as error:
+        print(error)
+"""
+
+
+class DeepCruiserError(Exception):
+    """The base of all errors of this package; catching it catches them all."""
+
+
+class InputError(DeepCruiserError, ValueError):
+    """A value, an array or an option is not what was needed."""
+
+
+class FileError(DeepCruiserError):
+    """A file is missing, cannot be read, is damaged, or is of another kind or version."""
+
+
+class MismatchError(DeepCruiserError):
+    """Two things that were given together do not belong together."""
