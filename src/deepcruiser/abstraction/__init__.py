@@ -1,0 +1,1 @@
+"""From traces to a Markov decision process: projection, grid, profile, model."""

@@ -1,0 +1,154 @@
+"""The two projections of a profile, of states and of inputs, and what they are fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from deepcruiser.abstraction.projection import Moments, Projection
+from deepcruiser.errors import InputError
+from deepcruiser.trace import Array, Trace
+
+Projected = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Projections:
+    """How states and inputs are projected: each has principal components of its own."""
+
+    states: Projection
+    inputs: Projection
+
+    def project(self, traces: Sequence[Trace], names: Sequence[str]) -> tuple[list[Projected], list[Projected]]:
+        """The projected states and inputs of each trace; the names are for the errors."""
+        return (
+            _project(self.states, [trace.states for trace in traces], names, "state"),
+            _project(self.inputs, [trace.inputs for trace in traces], names, "input"),
+        )
+
+
+class Fit:
+    """What has been learned of states and inputs before their projections are fixed.
+
+    Parts that are measured apart are merged here, so that every part can then be profiled with the projections of
+    the whole: `dc.fit(system, part)` on each, `merge`, `projections`, and `dc.profile(..., projections=...)`.
+    """
+
+    def __init__(self) -> None:
+        self.states: Moments | None = None
+        self.inputs: Moments | None = None
+        self.sequences = 0
+
+    @classmethod
+    def of(cls, traces: Sequence[Trace]) -> Fit:
+        fit = cls()
+        for position, trace in enumerate(traces):
+            fit.add([trace], [str(position)])
+        return fit
+
+    def add(self, traces: Sequence[Trace], names: Sequence[str]) -> None:
+        if not traces:
+            return
+        self.states = _measure(self.states, [trace.states for trace in traces], names, "state")
+        self.inputs = _measure(self.inputs, [trace.inputs for trace in traces], names, "input")
+        self.sequences += len(traces)
+
+    def merge(self, other: Fit) -> Fit:
+        merged = Fit()
+        merged.states = _merge(self.states, other.states)
+        merged.inputs = _merge(self.inputs, other.inputs)
+        merged.sequences = self.sequences + other.sequences
+        return merged
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are as many states as a state has numbers; with fewer, no axis could be trusted."""
+        return self.states is not None and self.states.count > self.states.size
+
+    def projections(self, components: int = 3, *, input_components: int | None = None) -> Projections:
+        """Fix the projections; `input_components` is as many as `components`, or the input's size if that is less."""
+        if self.states is None or self.inputs is None:
+            raise InputError("there is nothing to fit a projection to: no traces were given")
+        if self.inputs.count == 0:
+            raise InputError(f"the {self.sequences:,} traces have no steps: at least one input is needed")
+        if components > self.states.size:
+            raise InputError(
+                f"components={components} is more than the {self.states.size} numbers of a state: give at most those"
+            )
+        if input_components is None:
+            input_components = min(components, self.inputs.size)
+        elif input_components > self.inputs.size:
+            raise InputError(
+                f"input_components={input_components} is more than the {self.inputs.size} numbers of an input: "
+                "give at most those"
+            )
+        scale = float(self.states.mean.square().sum())
+        if float(self.states.scatter.trace()) <= self.states.count * scale * 1e-28:
+            raise InputError(
+                f"all {self.states.count:,} profiled states are the same vector: is this the layer that carries "
+                "the state, and are its weights trained?"
+            )
+        return Projections(self.states.projection(components), self.inputs.projection(input_components))
+
+
+def together(arrays: Sequence[Array]) -> Array:
+    """The rows of all arrays in one, on the device where they are."""
+    if len(arrays) == 1:
+        return arrays[0]
+    tensors = [array for array in arrays if isinstance(array, torch.Tensor)]
+    if len(tensors) == len(arrays):
+        return torch.cat(tensors)
+    return np.concatenate([a.detach().cpu().numpy() if isinstance(a, torch.Tensor) else a for a in arrays])
+
+
+def _project(projection: Projection, arrays: Sequence[Array], names: Sequence[str], what: str) -> list[Projected]:
+    for array, name in zip(arrays, names, strict=True):
+        if array.shape[1] != projection.size:
+            raise InputError(
+                f"the {what}s of sequence {name!r} have {array.shape[1]} numbers and those profiled "
+                f"{projection.size}: is it a trace of another network or layer?"
+            )
+    projected = projection(together(arrays))
+    if not np.isfinite(projected).all():
+        raise _not_finite(arrays, names, what)
+    return np.split(projected, np.cumsum([len(array) for array in arrays])[:-1])
+
+
+def _measure(moments: Moments | None, arrays: Sequence[Array], names: Sequence[str], what: str) -> Moments:
+    first = arrays[0]
+    if moments is None:
+        device = first.device if isinstance(first, torch.Tensor) else "cpu"
+        moments = Moments(first.shape[1], device=device)
+    for array, name in zip(arrays, names, strict=True):
+        if array.shape[1] != moments.size:
+            raise InputError(
+                f"the {what}s of sequence {name!r} have {array.shape[1]} numbers and those before {moments.size}: "
+                "all must be of one size"
+            )
+    moments.add(together(arrays))
+    if not bool(torch.isfinite(moments.mean).all()):
+        raise _not_finite(arrays, names, what)
+    return moments
+
+
+def _merge(one: Moments | None, other: Moments | None) -> Moments | None:
+    if one is None or other is None:
+        return one or other
+    return one.merge(other)
+
+
+def _not_finite(arrays: Sequence[Array], names: Sequence[str], what: str) -> InputError:
+    """The error that names the first sequence and step with a number that is none."""
+    for array, name in zip(arrays, names, strict=True):
+        values = array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else array
+        bad = ~(np.abs(values) < 1e38).all(axis=1)
+        if bad.any():
+            return InputError(
+                f"{what} {int(bad.argmax())} of sequence {name!r} holds NaN, infinity or a number beyond 1e38: "
+                "mend the network or leave the sequence out"
+            )
+    return InputError(f"the {what}s are too large to be added up: scale them down")

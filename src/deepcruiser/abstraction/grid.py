@@ -1,0 +1,102 @@
+"""The regular grid over projected vectors, and cells as single numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.errors import InputError
+
+IntArray = npt.NDArray[np.int64]
+
+#: Codes are non-negative 64-bit integers.
+_CODES = 2**63 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """`partitions` equal intervals between the bounds of each component.
+
+    A cell is one index per component: 0 to partitions - 1 within the bounds, and negative or larger beyond them,
+    where the intervals go on with the same width. A component whose bounds are equal has one interval, 0; what lies
+    below it is -1, what lies above it 1.
+    """
+
+    lower: npt.NDArray[np.float64]
+    upper: npt.NDArray[np.float64]
+    partitions: int
+
+    def __post_init__(self) -> None:
+        if self.partitions < 1:
+            raise InputError(f"partitions must be at least 1, not {self.partitions}")
+        if prod(self._intervals) > _CODES:
+            raise InputError(
+                f"{self.partitions} partitions of {len(self.lower)} components make {prod(self._intervals):.1e} cells, "
+                f"more than the {_CODES:.1e} that can be told apart: use fewer partitions or components"
+            )
+
+    @cached_property
+    def _intervals(self) -> list[int]:
+        return [self.partitions if upper > lower else 1 for lower, upper in zip(self.lower, self.upper, strict=True)]
+
+    @property
+    def size(self) -> int:
+        """The number of cells within the bounds."""
+        return prod(self._intervals)
+
+    def cells(self, values: npt.NDArray[np.floating]) -> IntArray:
+        """The cell of each row: floor((v - lb) / (ub - lb) * partitions), and v = ub belongs to the last interval."""
+        cells = np.empty(values.shape, np.int64)
+        for d, intervals in enumerate(self._intervals):
+            lower, upper = self.lower[d], self.upper[d]
+            v = values[:, d].astype(np.float64)
+            index = np.floor((v - lower) / (upper - lower) * self.partitions) if upper > lower else np.sign(v - lower)
+            # The bounds decide what is inside, not the rounding of the quotient.
+            outside = np.where(v < lower, np.minimum(index, -1), np.maximum(index, intervals))
+            index = np.where((v < lower) | (v > upper), outside, np.clip(index, 0, intervals - 1))
+            cells[:, d] = np.clip(index, -(2.0**62), 2.0**62)  # what is further out has no code anyway
+        return cells
+
+    @cached_property
+    def margin(self) -> int:
+        """How many intervals beyond the bounds still have a code of their own."""
+        low, high = 0, 2**62  # the largest margin whose cells can all be numbered
+        while low < high:
+            middle = (low + high + 1) // 2
+            fits = prod(n + 2 * middle for n in self._intervals) <= _CODES
+            low, high = (middle, high) if fits else (low, middle - 1)
+        return low
+
+    @cached_property
+    def strides(self) -> IntArray:
+        """The code of the next cell along each component, less that of the cell itself."""
+        widths = [n + 2 * self.margin for n in self._intervals]
+        return np.array([prod(widths[d + 1 :]) for d in range(len(widths))], np.int64)
+
+    def encode(self, cells: IntArray) -> IntArray:
+        """One number per cell, in the lexicographic order of the cells; never the same for two cells."""
+        codes = np.zeros(len(cells), np.int64)
+        for d, (intervals, stride) in enumerate(zip(self._intervals, self.strides, strict=True)):
+            index = cells[:, d]
+            if len(index) and (index.min() < -self.margin or index.max() >= intervals + self.margin):
+                far = index.max() if index.max() >= intervals + self.margin else index.min()
+                raise InputError(
+                    f"a vector lies in interval {far:,} of component {d}, whose profiled intervals are 0 to "
+                    f"{intervals - 1:,}; cells can be told apart from {-self.margin:,} to "
+                    f"{intervals + self.margin - 1:,}: use fewer components or partitions"
+                )
+            codes += (index + self.margin) * stride
+        return codes
+
+    def decode(self, codes: IntArray) -> IntArray:
+        """The cells of codes; the inverse of `encode`."""
+        cells = np.empty((len(codes), len(self.strides)), np.int64)
+        rest = codes
+        for d, stride in enumerate(self.strides):
+            index, rest = np.divmod(rest, stride)
+            cells[:, d] = index - self.margin
+        return cells

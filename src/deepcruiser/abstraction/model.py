@@ -1,0 +1,215 @@
+"""The abstract model of a trained network: a Markov decision process over cells."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.abstraction import files
+from deepcruiser.abstraction.boundary import boundary
+from deepcruiser.abstraction.counting import Counts
+from deepcruiser.abstraction.fitting import Projections
+from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.origin import Origin
+from deepcruiser.abstraction.projection import Projection
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.errors import FileError
+from deepcruiser.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractModel:
+    """What profiling visited, as a Markov decision process: `profile.abstract(partitions=...)` makes one.
+
+    Items are numbered: state i is the cell `states[i]`, choice j an abstract input that was seen in a state,
+    transition t a pair of states that followed one another. `counts` holds them all.
+    """
+
+    projections: Projections
+    grid: Grid
+    input_grid: Grid
+    counts: Counts
+    origin: Origin
+
+    @property
+    def states(self) -> IntArray:
+        """The codes of S_M, ascending; `grid.decode` gives their cells."""
+        return self.counts.states
+
+    @property
+    def initial(self) -> IntArray:
+        """The numbers of the states that traces begin in."""
+        return self.counts.initial
+
+    @cached_property
+    def _choice_index(self) -> tuple[IntArray, IntArray]:
+        # The rows are sorted by source and action, so equal choices are neighbours.
+        key = self.counts.source * len(self.counts.inputs) + self.counts.action
+        begins = np.diff(key, prepend=-1) != 0
+        return key[begins], np.cumsum(begins) - 1
+
+    @property
+    def choices(self) -> IntArray:
+        """One number for each (s, x) with x in X_M(s), ascending: s * inputs + x."""
+        return self._choice_index[0]
+
+    @property
+    def choice_of(self) -> IntArray:
+        """The choice of each row of `counts`."""
+        return self._choice_index[1]
+
+    @cached_property
+    def _transition_index(self) -> tuple[IntArray, IntArray]:
+        key = self.counts.source * len(self.states) + self.counts.target
+        transitions, row = np.unique(key, return_inverse=True)
+        return transitions, row
+
+    @property
+    def transitions(self) -> IntArray:
+        """One number for each (s, s') of delta_M, ascending: s * states + s'."""
+        return self._transition_index[0]
+
+    @property
+    def transition_of(self) -> IntArray:
+        """The transition of each row of `counts`."""
+        return self._transition_index[1]
+
+    @cached_property
+    def probabilities(self) -> npt.NDArray[np.float64]:
+        """Pr_x(s, s') = count(s, x, s') / count(s, x, .) of each row of `counts`."""
+        of_choice = np.bincount(self.choice_of, weights=self.counts.count, minlength=len(self.choices))
+        shares: npt.NDArray[np.float64] = self.counts.count / of_choice[self.choice_of]
+        return shares
+
+    def probability(self, state: Sequence[int], on: Sequence[int], to: Sequence[int]) -> float:
+        """Pr_x(s, s') for the cells s = `state`, x = `on` and s' = `to`; 0 for what was never seen."""
+        cells = self.cells_of_rows()
+        asked = {"state": state, "input": on, "successor": to}
+        rows = np.logical_and.reduce([(cells[name] == np.asarray(cell)).all(1) for name, cell in asked.items()])
+        return float(self.probabilities[rows].sum())
+
+    def cells_of_states(self) -> dict[str, IntArray]:
+        """The cell of each state."""
+        return {"state": self.grid.decode(self.states)}
+
+    def cells_of_transitions(self) -> dict[str, IntArray]:
+        """The two cells of each transition."""
+        source, target = np.divmod(self.transitions, len(self.states))
+        cells = self.grid.decode(self.states)
+        return {"state": cells[source], "successor": cells[target]}
+
+    def cells_of_choices(self) -> dict[str, IntArray]:
+        """The cells of state and input of each choice."""
+        source, action = np.divmod(self.choices, len(self.counts.inputs))
+        return {
+            "state": self.grid.decode(self.states)[source],
+            "input": self.input_grid.decode(self.counts.inputs)[action],
+        }
+
+    def cells_of_rows(self) -> dict[str, IntArray]:
+        """The cells of state, input and successor of each row of `counts`."""
+        cells = self.grid.decode(self.states)
+        return {
+            "state": cells[self.counts.source],
+            "input": self.input_grid.decode(self.counts.inputs)[self.counts.action],
+            "successor": cells[self.counts.target],
+        }
+
+    @cached_property
+    def _boundaries(self) -> dict[int, IntArray]:
+        return {}
+
+    def boundary(self, steps: int) -> IntArray:
+        """The codes of the cells at a distance of 1 to `steps` from the nearest state, ascending."""
+        if steps not in self._boundaries:
+            self._boundaries[steps] = boundary(self.states, self.grid, steps)
+        return self._boundaries[steps]
+
+    def cells(self, trace: Trace) -> tuple[IntArray, IntArray]:
+        """The cells of a trace: (N+1, components) of its states and (N, input components) of its inputs."""
+        (states,), (inputs,) = self.projections.project([trace], ["the trace"])
+        return self.grid.cells(states), self.input_grid.cells(inputs)
+
+    def visits(self, traces: Trace | Sequence[Trace], *, names: Sequence[str] | None = None) -> Visits:
+        """Which states, choices, transitions and boundary cells the traces visit."""
+        traces = [traces] if isinstance(traces, Trace) else traces
+        names = [f"trace {i}" for i in range(len(traces))] if names is None else names
+        states, inputs = self.projections.project(traces, names)
+        lengths = np.array([len(trace) for trace in traces], np.int64)
+        return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
+
+    @property
+    def name(self) -> str:
+        """The paper's name of the configuration, such as M{3,20}."""
+        return f"M{{{self.projections.states.components},{self.grid.partitions}}}"
+
+    def __repr__(self) -> str:
+        return (
+            f"AbstractModel {self.name}: {len(self.states):,} states, {len(self.transitions):,} transitions, "
+            f"from {self.origin.traces:,} traces"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractModel) and self.fingerprint == other.fingerprint
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that is the same for two models just when their abstraction and their counts are."""
+        digest = hashlib.sha256()
+        for name, array in sorted(self._arrays().items()):
+            digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {
+            **projection_arrays("states", self.projections.states),
+            **projection_arrays("inputs", self.projections.inputs),
+            "grid": np.stack([self.grid.lower, self.grid.upper]),
+            "input_grid": np.stack([self.input_grid.lower, self.input_grid.upper]),
+            "partitions": np.array([self.grid.partitions, self.input_grid.partitions], np.int64),
+            **{field.name: getattr(self.counts, field.name) for field in fields(Counts)},
+        }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all."""
+        files.save(path, "model", {"origin": asdict(self.origin)}, self._arrays())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> AbstractModel:
+        """Read a model that `save` wrote."""
+        about, arrays = files.load(path, "model")
+        with files.contents_of(path, "model"):
+            partitions, input_partitions = arrays["partitions"].tolist()
+            return cls(
+                Projections(projection_from("states", arrays), projection_from("inputs", arrays)),
+                Grid(arrays["grid"][0], arrays["grid"][1], partitions),
+                Grid(arrays["input_grid"][0], arrays["input_grid"][1], input_partitions),
+                Counts(**{field.name: arrays[field.name] for field in fields(Counts)}),
+                Origin(**about["origin"]),
+            )
+
+
+def projection_arrays(name: str, projection: Projection) -> dict[str, npt.NDArray[Any]]:
+    """A projection as the arrays that a file holds of it."""
+    return {
+        f"{name}_mean": projection.mean,
+        f"{name}_axes": projection.axes,
+        f"{name}_variances": np.append(projection.variances, projection.total_variance),
+    }
+
+
+def projection_from(name: str, arrays: dict[str, npt.NDArray[Any]]) -> Projection:
+    """The projection whose arrays a file holds."""
+    mean, axes, variances = (arrays[f"{name}_{part}"] for part in ("mean", "axes", "variances"))
+    if axes.shape != (len(variances) - 1, len(mean)):
+        raise FileError(f"the axes of the {name} have the shape {axes.shape} for vectors of {len(mean)} numbers")
+    return Projection(mean, axes, variances[:-1], float(variances[-1]))

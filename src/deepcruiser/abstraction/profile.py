@@ -1,0 +1,209 @@
+"""All that profiling learned of a network, before a grid is chosen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.abstraction import files
+from deepcruiser.abstraction.counting import Counts
+from deepcruiser.abstraction.fitting import Fit, Projected, Projections
+from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.model import AbstractModel, projection_arrays, projection_from
+from deepcruiser.abstraction.origin import Origin
+from deepcruiser.abstraction.rows import Rows
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.trace import Trace
+
+#: Steps whose cells are counted at a time.
+_BLOCK_STEPS = 2**18
+
+Bounds = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """The projections and the projected traces: a model for any number of partitions comes from here.
+
+    `states` and `inputs` hold the projected vectors of all traces one behind the other, and `lengths` the number of
+    steps of each trace: N inputs, and N+1 states. What outgrows the memory lies in a temporary file.
+    """
+
+    projections: Projections
+    states: Rows
+    inputs: Rows
+    lengths: IntArray
+    origin: Origin
+
+    @classmethod
+    def of(
+        cls,
+        traces: Sequence[Trace],
+        *,
+        components: int = 3,
+        input_components: int | None = None,
+        projections: Projections | None = None,
+    ) -> Profile:
+        """Profile traces that are at hand; the projections are fitted on all of them, unless some are given."""
+        traces = list(traces)
+        if not traces:
+            raise InputError("there are no traces to profile: at least one is needed")
+        if projections is None:
+            projections = Fit.of(traces).projections(components, input_components=input_components)
+        recorder = Recorder(projections)
+        for position, trace in enumerate(traces):
+            (states,), (inputs,) = projections.project([trace], [str(position)])
+            recorder.add(str(position), states, inputs)
+        return recorder.profile(fitted_on=len(traces))
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The least and the greatest projected value of each component of the states."""
+        return _bounds(self.states)
+
+    @cached_property
+    def input_bounds(self) -> Bounds:
+        """The least and the greatest projected value of each component of the inputs."""
+        return _bounds(self.inputs)
+
+    def abstract(self, partitions: int, *, input_partitions: int = 10) -> AbstractModel:
+        """The abstract model M{components, partitions}."""
+        grid, input_grid = Grid(*self.bounds, partitions), Grid(*self.input_bounds, input_partitions)
+        counts = Counts.merge(
+            [
+                Counts.of(grid.encode(grid.cells(states)), input_grid.encode(input_grid.cells(inputs)), lengths)
+                for states, inputs, lengths in self._blocks()
+            ]
+        )
+        return AbstractModel(self.projections, grid, input_grid, counts, self.origin)
+
+    def visits(self, model: AbstractModel) -> Iterator[Visits]:
+        """What the profiled traces themselves visit of a model."""
+        for states, inputs, lengths in self._blocks():
+            yield Visits.of(model, states, inputs, lengths)
+
+    def configurations(
+        self, partitions: Sequence[int] = (10, 20, 50, 100), *, input_partitions: int = 10
+    ) -> list[Configuration]:
+        """How large the models for several partitions become, like the paper's table of configurations."""
+        return [Configuration.of(self.abstract(m, input_partitions=input_partitions)) for m in partitions]
+
+    def merge(self, other: Profile) -> Profile:
+        """The profile of both parts together; they must have been made with the same projections."""
+        if self.projections != other.projections:
+            raise MismatchError(
+                "profiles with different projections cannot be merged: fit the parts first (dc.fit on each, then "
+                "merge), and profile each with projections= of the whole"
+            )
+        states, inputs = Rows(self.states.width), Rows(self.inputs.width)
+        for part in (self, other):
+            states.extend(part.states)
+            inputs.extend(part.inputs)
+        lengths = np.concatenate([self.lengths, other.lengths])
+        return Profile(self.projections, states, inputs, lengths, self.origin.merge(other.origin))
+
+    def _blocks(self) -> Iterator[tuple[Projected, Projected, IntArray]]:
+        """Whole traces, about `_BLOCK_STEPS` steps at a time."""
+        steps = np.concatenate([[0], np.cumsum(self.lengths)])
+        start = 0
+        while start < len(self.lengths):
+            stop = max(start + 1, int(np.searchsorted(steps, steps[start] + _BLOCK_STEPS, side="right")) - 1)
+            states = self.states[int(steps[start]) + start : int(steps[stop]) + stop]
+            yield states, self.inputs[int(steps[start]) : int(steps[stop])], self.lengths[start:stop]
+            start = stop
+
+    def __repr__(self) -> str:
+        of_states, of_inputs = self.projections.states, self.projections.inputs
+        return (
+            f"Profile of {self.origin.traces:,} traces, {self.origin.steps:,} steps: {of_states.components} of "
+            f"{of_states.size:,} components explain {of_states.explained:.1%} of the states' variance "
+            f"({of_inputs.components} of {of_inputs.size:,}, {of_inputs.explained:.1%} of the inputs')"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Profile)
+            and self.projections == other.projections
+            and np.array_equal(self.lengths, other.lengths)
+            and self.states == other.states
+            and self.inputs == other.inputs
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the profile to one file, whole or not at all."""
+        arrays: dict[str, npt.NDArray[Any] | Rows] = {
+            **projection_arrays("states", self.projections.states),
+            **projection_arrays("inputs", self.projections.inputs),
+            "lengths": self.lengths,
+            "states": self.states,
+            "inputs": self.inputs,
+        }
+        files.save(path, "profile", {"origin": asdict(self.origin)}, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Profile:
+        """Read a profile that `save` wrote."""
+        about, arrays = files.load(path, "profile", rows=("states", "inputs"))
+        with files.contents_of(path, "profile"):
+            states, inputs, lengths = arrays["states"], arrays["inputs"], arrays["lengths"]
+            if (len(states), len(inputs)) != (int(lengths.sum()) + len(lengths), int(lengths.sum())):
+                raise ValueError(f"{len(states)} states and {len(inputs)} inputs for {len(lengths)} traces")
+            projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
+            return cls(projections, states, inputs, lengths, Origin(**about["origin"]))
+
+
+class Recorder:
+    """Takes projected traces one by one and makes a profile of them."""
+
+    def __init__(self, projections: Projections) -> None:
+        self.projections = projections
+        self._states = Rows(projections.states.components)
+        self._inputs = Rows(projections.inputs.components)
+        self._sequences: list[tuple[str, int]] = []
+
+    def add(self, name: str, states: Projected, inputs: Projected) -> None:
+        self._states.append(states)
+        self._inputs.append(inputs)
+        self._sequences.append((name, len(inputs)))
+
+    def profile(self, *, fitted_on: int, system: object = None) -> Profile:
+        lengths = np.array([length for _, length in self._sequences], np.int64)
+        origin = Origin.of(self._sequences, fitted_on=fitted_on, system=system)
+        return Profile(self.projections, self._states, self._inputs, lengths, origin)
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The size of one abstract model."""
+
+    name: str
+    states: int
+    cells: int
+    transitions: int
+    choices: int
+
+    @classmethod
+    def of(cls, model: AbstractModel) -> Configuration:
+        return cls(model.name, len(model.states), model.grid.size, len(model.transitions), len(model.choices))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.states:,} states ({self.states / self.cells:.1%} of the grid), "
+            f"{self.transitions:,} transitions, {self.choices:,} choices"
+        )
+
+
+def _bounds(rows: Rows) -> Bounds:
+    blocks = [(block.min(0), block.max(0)) for block in rows.blocks()]
+    lower = np.min([block[0] for block in blocks], axis=0)
+    upper = np.max([block[1] for block in blocks], axis=0)
+    return lower.astype(np.float64), upper.astype(np.float64)

@@ -1,0 +1,145 @@
+"""Principal components of vectors that arrive in blocks, and the projection onto them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+import torch
+
+from deepcruiser.errors import InputError
+from deepcruiser.trace import Array
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Numbers converted to double precision at a time: 32 MB, which stays near the cache and far from the memory's end.
+_BLOCK = 2**22
+
+
+class Moments:
+    """Count, mean and scatter matrix of the vectors seen so far; all that PCA needs to know of them.
+
+    Sums are kept in double precision and updated by the pairwise formula of Chan, Golub and LeVeque, so that neither
+    a large mean nor the order of the blocks costs digits: parts that were measured apart and merged agree with the
+    whole to about 1e-14 of the largest entry.
+    """
+
+    def __init__(self, size: int, *, device: torch.device | str = "cpu") -> None:
+        self.count = 0
+        self.mean = torch.zeros(size, dtype=torch.float64, device=device)
+        self.scatter = torch.zeros(size, size, dtype=torch.float64, device=device)
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    def add(self, vectors: Array) -> None:
+        """Take in vectors of the shape (n, size)."""
+        for block in _blocks(vectors, self.mean.device):
+            mean = block.mean(0)
+            block -= mean
+            self._join(len(block), mean, block.T @ block)
+
+    def merge(self, other: Moments) -> Moments:
+        """The moments of both sets of vectors together."""
+        if self.size != other.size:
+            raise InputError(f"moments of {self.size} and of {other.size} numbers cannot be merged")
+        merged = Moments(self.size, device=self.mean.device)
+        for part in (self, other):
+            merged._join(part.count, part.mean.to(merged.mean.device), part.scatter.to(merged.mean.device))
+        return merged
+
+    def _join(self, count: int, mean: torch.Tensor, scatter: torch.Tensor) -> None:
+        if count == 0:
+            return
+        total = self.count + count
+        shift = mean - self.mean
+        self.scatter += scatter
+        self.scatter.addr_(shift, shift, alpha=self.count * count / total)
+        self.mean += shift * (count / total)
+        self.count = total
+
+    def projection(self, components: int) -> Projection:
+        """The projection onto the first principal components, largest variance first."""
+        if not 1 <= components <= self.size:
+            raise InputError(f"components must be 1 to {self.size}, the size of the vectors, not {components}")
+        if self.count == 0:
+            raise InputError("there is nothing to fit a projection to: no vectors were given")
+        covariance = (self.scatter / self.count).cpu().numpy()
+        variances, axes = scipy.linalg.eigh(
+            covariance, subset_by_index=(self.size - components, self.size - 1), overwrite_a=True
+        )
+        variances, axes = np.clip(variances[::-1], 0, None), np.ascontiguousarray(axes.T[::-1])
+        # What is left behind the last real component is noise of the arithmetic: an axis of zeros gives one interval.
+        axes[variances <= variances[0] * self.size * np.finfo(np.float64).eps] = 0.0
+        return Projection(
+            mean=self.mean.cpu().numpy(),
+            axes=_fix_signs(axes),
+            variances=variances,
+            total_variance=float(self.scatter.trace()) / self.count,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """From vectors of `size` numbers to `components` numbers: centred, then onto orthogonal axes."""
+
+    mean: FloatArray
+    axes: FloatArray
+    variances: FloatArray
+    total_variance: float
+
+    @property
+    def components(self) -> int:
+        return len(self.axes)
+
+    @property
+    def size(self) -> int:
+        return len(self.mean)
+
+    @property
+    def explained(self) -> float:
+        """The share of the variance that the components keep, 0 to 1."""
+        return float(self.variances.sum() / self.total_variance) if self.total_variance > 0 else 1.0
+
+    def __call__(self, vectors: Array) -> npt.NDArray[np.float32]:
+        """Project vectors of the shape (n, size), on their own device, to an array (n, components).
+
+        Summed in double and rounded to single precision: the sums of one and the same vector differ in their last
+        bits with the shape of the block it is in and with the device, and the rounding makes them equal again.
+        """
+        device = vectors.device if isinstance(vectors, torch.Tensor) else torch.device("cpu")
+        mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
+        projected = [((block - mean) @ axes).float() for block in _blocks(vectors, device)]
+        if not projected:
+            return np.empty((0, self.components), np.float32)
+        return torch.cat(projected).cpu().numpy()
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Projection)
+            and np.array_equal(self.mean, other.mean)
+            and np.array_equal(self.axes, other.axes)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def _fix_signs(axes: FloatArray) -> FloatArray:
+    """Turn each axis so that its largest loading is positive; of equal ones, up to rounding, the first."""
+    loadings = np.abs(axes)
+    largest = np.argmax(loadings >= loadings.max(1, keepdims=True) * (1 - 1e-6), axis=1)
+    signs = np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)
+    fixed: FloatArray = axes * signs[:, None]
+    return fixed
+
+
+def _blocks(vectors: Array, device: torch.device) -> Iterator[torch.Tensor]:
+    """`vectors` in double precision on `device`, a block of rows at a time; each block is a copy of its own."""
+    tensor = vectors.detach() if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
+    rows = max(1, _BLOCK // max(1, tensor.shape[1]))
+    for start in range(0, len(tensor), rows):
+        yield tensor[start : start + rows].to(device=device, dtype=torch.float64, copy=True)

@@ -1,0 +1,195 @@
+"""The running total: what one more trace would add, what has been covered, what has not."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.abstraction import files
+from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.criteria import FIVE, BoolArray, Criterion, criterion
+from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.stream import Progress, again_and_again, nothing_read, stream
+from deepcruiser.trace import Run, System, Trace
+
+
+class Coverage:
+    """How much of a model a growing set of tests covers under one criterion.
+
+    `gain` and `add` cost what the trace itself visits, however much has been covered before.
+    """
+
+    def __init__(self, model: AbstractModel, criterion: Criterion) -> None:
+        self.model = model
+        self.criterion = criterion
+        self._seen = criterion.nothing(model)
+        self._weights = criterion.required(model)
+        self._value: float | None = 0.0
+
+    def gain(self, trace: Trace | Visits) -> float:
+        """By how much `value` would rise if the trace were added."""
+        new = self._new(trace)
+        for mask, visited in zip(self._seen, new, strict=True):
+            mask[visited] = True
+        try:
+            return self._weight_of(new) / self._total if any(map(len, new)) else 0.0
+        finally:
+            for mask, visited in zip(self._seen, new, strict=True):
+                mask[visited] = False
+
+    def add(self, trace: Trace | Visits) -> None:
+        """Count the trace as tested."""
+        new = self._new(trace)
+        for mask, visited in zip(self._seen, new, strict=True):
+            mask[visited] = True
+        if any(map(len, new)):
+            self._value = None
+
+    @property
+    def value(self) -> float:
+        """The criterion of all traces that were added, 0 to 1."""
+        if self._value is None:
+            self._value = self.criterion.value(self.model, self._seen)
+        return self._value
+
+    @property
+    def covered(self) -> BoolArray:
+        """Which items of the model are covered, in the model's order."""
+        return self.criterion.covered(self.model, self._seen)
+
+    @property
+    def uncovered(self) -> dict[str, IntArray]:
+        """The cells of the items still uncovered: `state` and, where the criterion has them, `input` and `successor`."""
+        return {name: cells[~self.covered] for name, cells in self.criterion.cells(self.model).items()}
+
+    def merge(self, other: Coverage) -> Coverage:
+        """The coverage of both sets of tests together."""
+        if self.criterion != other.criterion:
+            raise MismatchError(f"coverages of {self.criterion} and of {other.criterion} cannot be merged")
+        if self.model != other.model:
+            raise MismatchError(f"coverages of two models cannot be merged: {self.model} and another {other.model}")
+        merged = Coverage(self.model, self.criterion)
+        merged._seen = tuple(a | b for a, b in zip(self._seen, other._seen, strict=True))
+        merged._value = None
+        return merged
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the coverage to one file; the model has a file of its own."""
+        about = {"criterion": self.criterion.name, "model": self.model.fingerprint}
+        files.save(path, "coverage", about, {f"seen{i}": mask for i, mask in enumerate(self._seen)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: AbstractModel) -> Coverage:
+        """Read a coverage of `model` that `save` wrote."""
+        about, arrays = files.load(path, "coverage")
+        with files.contents_of(path, "coverage"):
+            if about["model"] != model.fingerprint:
+                raise MismatchError(f"{os.fspath(path)!r} is a coverage of another model than {model}")
+            coverage = cls(model, criterion(about["criterion"]))
+            seen = tuple(arrays[f"seen{i}"] for i in range(len(coverage._seen)))
+            if [(a.shape, a.dtype) for a in seen] != [(a.shape, a.dtype) for a in coverage._seen]:
+                raise ValueError("the numbers of items differ")
+            coverage._seen, coverage._value = seen, None
+        return coverage
+
+    def __repr__(self) -> str:
+        covered, items = int(self.covered.sum()), len(self._weights)
+        return f"{self.criterion.name:8} {self.value:7.2%}   {covered:,} of {items:,}"
+
+    def _new(self, trace: Trace | Visits) -> list[IntArray]:
+        """What the trace visits and no trace before it did, for each kind of visit."""
+        visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
+        return [
+            visited[~mask[visited]] for mask, visited in zip(self._seen, self.criterion.visited(visits), strict=True)
+        ]
+
+    def _weight_of(self, new: list[IntArray]) -> float:
+        """The weight of the items that are covered now and would not be without the visits `new`."""
+        if self.criterion.takes is None:
+            return float(self._weights[new[0]].sum())
+        touched = np.unique(
+            np.concatenate([index.items(visits) for index, visits in zip(self._index, new, strict=True)])
+        )
+        complete = np.logical_and.reduce(
+            [mask[visit[touched]] for mask, visit in zip(self._seen, self.criterion.takes(self.model), strict=True)]
+        )
+        return float(self._weights[touched[complete]].sum())
+
+    @cached_property
+    def _total(self) -> float:
+        return float(self._weights.sum())
+
+    @cached_property
+    def _index(self) -> list[_Index]:
+        return [_Index(visit) for visit in self.criterion.takes(self.model)] if self.criterion.takes else []
+
+
+class _Index:
+    """From visits of one kind back to the items that take them."""
+
+    def __init__(self, visit_of_item: IntArray) -> None:
+        self._items = np.argsort(visit_of_item, kind="stable")
+        self._counts = np.bincount(visit_of_item)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def items(self, visits: IntArray) -> IntArray:
+        """All items that take one of the visits."""
+        counts = self._counts[visits]
+        behind = np.repeat(self._starts[visits] - (np.cumsum(counts) - counts), counts)
+        items: IntArray = self._items[behind + np.arange(counts.sum())]
+        return items
+
+
+@dataclass(frozen=True, eq=False)
+class CoverageReport:
+    """What a data set covers of a model; printed, a line for each criterion."""
+
+    coverages: tuple[Coverage, ...]
+    traces: int
+    steps: int
+    #: What could not be read, and why.
+    skipped: dict[str, str]
+
+    def __getitem__(self, criterion: Criterion | str) -> float:
+        """The value of a criterion, by itself or by name."""
+        for coverage in self.coverages:
+            if str(criterion) == coverage.criterion.name:
+                return coverage.value
+        raise InputError(f"{criterion} was not measured, only {', '.join(c.criterion.name for c in self.coverages)}")
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.coverages))
+
+
+def cover(
+    model: AbstractModel,
+    system: System,
+    data: Iterable[Any],
+    *,
+    criteria: Sequence[Criterion] = FIVE,
+    batch_size: int = 16,
+    watch: Callable[[Progress], None] | None = None,
+) -> CoverageReport:
+    """Run the system over the data and measure how much of the model its states reach."""
+    model.origin.check(system)
+    data, size = again_and_again(data)
+    coverages = tuple(Coverage(model, each) for each in criteria)
+    progress = Progress(size, stage="covering", watch=watch)
+
+    def add(names: list[str], runs: list[Run]) -> list[None]:
+        visits = model.visits([run.trace for run in runs], names=names)
+        for coverage in coverages:
+            coverage.add(visits)
+        return [None] * len(runs)
+
+    traces = sum(1 for _ in stream(system, data, add, progress=progress, batch_size=batch_size))
+    if traces == 0:
+        raise nothing_read(progress)
+    return CoverageReport(coverages, traces, progress.steps, progress.skipped)

@@ -1,0 +1,134 @@
+"""Running a system over a data set: batch by batch, never more than one batch of states at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeVar
+
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.trace import Run, System
+
+T = TypeVar("T")
+
+#: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of like length.
+_BATCHES_PER_WINDOW = 8
+
+
+@dataclass
+class Progress:
+    """What a pass over the data has done so far; `watch` is called with it whenever that changes."""
+
+    total: int
+    stage: str = ""
+    done: int = 0
+    steps: int = 0
+    skipped: dict[str, str] = field(default_factory=dict)
+    watch: Callable[[Progress], None] | None = None
+
+    def advance(self, inputs: int, *, steps: int = 0) -> None:
+        self.done += inputs
+        self.steps += steps
+        if self.watch is not None:
+            self.watch(self)
+
+
+def stream(
+    system: System,
+    data: Iterable[Any],
+    reduce: Callable[[list[str], list[Run]], Sequence[T]],
+    *,
+    progress: Progress,
+    batch_size: int = 16,
+    chosen: Callable[[str], bool] = lambda _: True,
+) -> Iterator[tuple[str, T]]:
+    """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
+
+    An item is an input, named by its position, or an object with an `id` and an `input` that is read when its turn
+    comes (see `deepcruiser.datasets.Sample`). What cannot be read is noted in `progress.skipped` and left out.
+    `reduce` gets the runs of one batch: whatever it does not keep is gone before the next batch runs.
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, not {batch_size}")
+    items = ((name, item) for name, item in named(data) if chosen(name))
+    with ThreadPoolExecutor(1) as reader:  # reads the next window while the network runs on this one
+        window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
+        upcoming = reader.submit(_read, window)
+        while window:
+            inputs, unreadable = upcoming.result()
+            window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
+            upcoming = reader.submit(_read, window)
+            progress.skipped.update(unreadable)
+            progress.advance(len(unreadable))
+            yield from _run(system, inputs, reduce, batch_size, progress)
+
+
+def _run(
+    system: System,
+    inputs: list[tuple[str, Any]],
+    reduce: Callable[[list[str], list[Run]], Sequence[T]],
+    batch_size: int,
+    progress: Progress,
+) -> list[tuple[str, T]]:
+    """The results of one window, in the order of `inputs`, which were run in the order of their lengths."""
+    order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
+    results: dict[int, T] = {}
+    for start in range(0, len(order), batch_size):
+        batch = order[start : start + batch_size]
+        runs = system.run([inputs[i][1] for i in batch])
+        if len(runs) != len(batch):
+            raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one each is needed")
+        steps = sum(len(run.trace) for run in runs)
+        results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
+        del runs  # or the states of this batch would live on beside those of the next
+        progress.advance(len(batch), steps=steps)
+    return [(inputs[i][0], results[i]) for i in range(len(inputs))]
+
+
+def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, str]]:
+    inputs: list[tuple[str, Any]] = []
+    unreadable: dict[str, str] = {}
+    for name, item in window:
+        try:
+            inputs.append((name, item.input if hasattr(type(item), "input") else item))
+        except DeepCruiserError as error:
+            unreadable[name] = str(error)
+    return inputs, unreadable
+
+
+def named(data: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Each item with its name: its `id`, or else its position."""
+    for position, item in enumerate(data):
+        yield str(getattr(item, "id", position)), item
+
+
+def _length(value: Any) -> int:
+    return len(value) if hasattr(value, "__len__") else 0
+
+
+def again_and_again(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
+    """`data` as something that can be passed over more than once, and its number of items."""
+    if not isinstance(data, Sized) or isinstance(data, Iterator):
+        raise InputError(
+            f"the data must be a list, a corpus or another sequence, since they are passed over more than once; "
+            f"{type(data).__name__} has no length"
+        )
+    size = len(data)
+    if size == 0:
+        raise InputError("the data set is empty: at least one input is needed")
+    return data, size
+
+
+def nothing_read(progress: Progress) -> InputError:
+    """The error for a data set of which not one input could be used."""
+    name, reason = next(iter(progress.skipped.items()))
+    return InputError(f"none of the {progress.total:,} inputs could be read; the first, {name!r}: {reason}")
+
+
+def in_share(name: str, *, share: float, seed: int) -> bool:
+    """Whether the sequence `name` belongs to the random share: a property of the name and the seed alone."""
+    digest = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest) < share * 2**64
