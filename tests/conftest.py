@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import HealthCheck, settings
 
 import deepcruiser as dc
@@ -11,6 +12,9 @@ import deepcruiser as dc
 # Machines are busy and slow in turns: a test fails for a wrong value, never for a slow one.
 settings.register_profile("deepcruiser", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepcruiser")
+
+# Test processes run side by side, and torch's threads would fight over the cores.
+torch.set_num_threads(1)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -66,7 +66,7 @@ class Coverage:
 
     @property
     def uncovered(self) -> dict[str, IntArray]:
-        """The cells of the items still uncovered: `state` and, where the criterion has them, `input` and `successor`."""
+        """The cells of the items still uncovered: `state` and, if the criterion has them, `input` and `successor`."""
         return {name: cells[~self.covered] for name, cells in self.criterion.cells(self.model).items()}
 
     def merge(self, other: Coverage) -> Coverage:

@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from deepcruiser.abstraction.codes import distinct, find
 from deepcruiser.abstraction.grid import Grid, IntArray
-from deepcruiser.abstraction.visits import find
-from deepcruiser.errors import InputError
 
 
-def boundary(states: IntArray, grid: Grid, steps: int) -> IntArray:
-    """The codes of the cells whose distance from the nearest of `states` is 1 to `steps`, ascending.
+def rings(states: IntArray, grid: Grid) -> Iterator[IntArray]:
+    """The codes, ascending, of the cells at distance 1 from the nearest of `states`, then of those at distance 2, ...
 
-    The distance is the sum of the differences of the indices, so the cells at distance d are the neighbours of those
-    at distance d - 1 that have not been met before. Cells beyond the bounds are cells like any other.
+    The distance is the sum of the differences of the indices, so the cells at distance d + 1 are the neighbours of
+    those at distance d that are at neither d nor d - 1. Cells beyond the bounds are cells like any other.
     """
-    if steps < 1:
-        raise InputError(f"a boundary has at least 1 step, not {steps}")
-    if steps > grid.margin:
-        raise InputError(
-            f"{steps} steps beyond the bounds cannot be told apart on this grid, only {grid.margin}: "
-            "use fewer partitions or components"
-        )
-    rings: list[IntArray] = []
     inner, ring = np.empty(0, np.int64), states
-    for _ in range(steps):
-        near = np.concatenate([ring + stride for stride in grid.strides] + [ring - stride for stride in grid.strides])
-        inner, ring = ring, _without(_without(np.unique(near), ring), inner)
-        rings.append(ring)
-    return np.sort(np.concatenate(rings))
-
-
-def _without(codes: IntArray, known: IntArray) -> IntArray:
-    """`codes` that are not among `known`; both are ascending."""
-    return codes[find(known, codes) < 0]
+    for _ in range(grid.margin):  # beyond it, neighbours have no codes
+        neighbours = (ring + step for stride in grid.strides for step in (stride, -stride))
+        outer = [near[(find(ring, near) < 0) & (find(inner, near) < 0)] for near in neighbours]
+        inner, ring = ring, distinct(np.concatenate(outer))
+        yield ring

@@ -7,7 +7,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.codes import distinct, ends
+from deepcruiser.abstraction.fitting import Projected
+from deepcruiser.abstraction.grid import Grid, IntArray
 from deepcruiser.errors import InputError
 
 
@@ -29,22 +31,22 @@ class Counts:
     count: IntArray
 
     @classmethod
-    def of(cls, states: IntArray, inputs: IntArray, lengths: IntArray) -> Counts:
-        """Count the transitions of traces whose codes stand one behind the other; `lengths` are their steps."""
-        state_codes, state = np.unique(states, return_inverse=True)
-        input_codes, action = np.unique(inputs, return_inverse=True)
+    def of(cls, grid: Grid, states: Projected, input_grid: Grid, inputs: Projected, lengths: IntArray) -> Counts:
+        """Count the transitions of traces that stand one behind the other; `lengths` are their steps."""
+        state_codes, state = grid.number(grid.cells(states))
+        input_codes, action = input_grid.number(input_grid.cells(inputs))
         first, last = ends(lengths)
         key = _key(np.delete(state, last), action, np.delete(state, first), len(state_codes), len(input_codes))
         key, count = np.unique(key, return_counts=True)
-        return cls._from(state_codes, input_codes, np.unique(state[first]), key, count.astype(np.int64))
+        return cls._from(state_codes, input_codes, distinct(state[first]), key, count.astype(np.int64))
 
     @classmethod
     def merge(cls, parts: Sequence[Counts]) -> Counts:
         """The counts of all parts together."""
         if len(parts) == 1:
             return parts[0]
-        states = np.unique(np.concatenate([part.states for part in parts]))
-        inputs = np.unique(np.concatenate([part.inputs for part in parts]))
+        states = distinct(np.concatenate([part.states for part in parts]))
+        inputs = distinct(np.concatenate([part.inputs for part in parts]))
         keys, initial = [], []
         for part in parts:
             state, action = np.searchsorted(states, part.states), np.searchsorted(inputs, part.inputs)
@@ -55,7 +57,7 @@ class Counts:
         every_key, every_count = every_key[order], every_count[order]
         begins = np.flatnonzero(np.diff(every_key, prepend=-1))
         count = np.add.reduceat(every_count, begins) if len(begins) else every_count
-        return cls._from(states, inputs, np.unique(np.concatenate(initial)), every_key[begins], count)
+        return cls._from(states, inputs, distinct(np.concatenate(initial)), every_key[begins], count)
 
     @classmethod
     def _from(cls, states: IntArray, inputs: IntArray, initial: IntArray, key: IntArray, count: IntArray) -> Counts:
@@ -69,12 +71,6 @@ class Counts:
         )
 
     __hash__ = None  # type: ignore[assignment]
-
-
-def ends(lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the first and the last state of each trace stand when N+1 states of each follow one another."""
-    last = np.cumsum(lengths + 1) - 1
-    return last - lengths, last
 
 
 def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inputs: int) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.abstraction import files
-from deepcruiser.abstraction.boundary import boundary
+from deepcruiser.abstraction.boundary import rings
 from deepcruiser.abstraction.counting import Counts
 from deepcruiser.abstraction.fitting import Projections
 from deepcruiser.abstraction.grid import Grid, IntArray
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.errors import FileError
+from deepcruiser.errors import FileError, InputError
 from deepcruiser.trace import Trace
 
 
@@ -123,13 +123,23 @@ class AbstractModel:
         }
 
     @cached_property
-    def _boundaries(self) -> dict[int, IntArray]:
-        return {}
+    def _boundaries(self) -> list[IntArray]:
+        """The boundaries of 0, 1, 2, ... steps that have been asked for so far."""
+        return [np.empty(0, np.int64)]
+
+    @cached_property
+    def _rings(self) -> Iterator[IntArray]:
+        return rings(self.states, self.grid)
 
     def boundary(self, steps: int) -> IntArray:
         """The codes of the cells at a distance of 1 to `steps` from the nearest state, ascending."""
-        if steps not in self._boundaries:
-            self._boundaries[steps] = boundary(self.states, self.grid, steps)
+        if steps > self.grid.margin:
+            raise InputError(
+                f"{steps} steps beyond the bounds cannot be told apart on this grid, only {self.grid.margin}: "
+                "use fewer partitions or components"
+            )
+        while len(self._boundaries) <= steps:
+            self._boundaries.append(np.sort(np.concatenate([self._boundaries[-1], next(self._rings)])))
         return self._boundaries[steps]
 
     def cells(self, trace: Trace) -> tuple[IntArray, IntArray]:

@@ -77,10 +77,7 @@ class Profile:
         """The abstract model M{components, partitions}."""
         grid, input_grid = Grid(*self.bounds, partitions), Grid(*self.input_bounds, input_partitions)
         counts = Counts.merge(
-            [
-                Counts.of(grid.encode(grid.cells(states)), input_grid.encode(input_grid.cells(inputs)), lengths)
-                for states, inputs, lengths in self._blocks()
-            ]
+            [Counts.of(grid, states, input_grid, inputs, lengths) for states, inputs, lengths in self._blocks()]
         )
         return AbstractModel(self.projections, grid, input_grid, counts, self.origin)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.counting import ends
+from deepcruiser.abstraction.codes import ends, find, known
 from deepcruiser.abstraction.fitting import Projected
 from deepcruiser.abstraction.grid import IntArray
 
@@ -68,17 +68,3 @@ class Visits:
         """Every pair (s, x) of T with s in S_M, whether x is in X_M(s) or not: rows of a state and an input's code."""
         inside = self._source >= 0
         return np.unique(np.stack([self._source[inside], self.input_codes[inside]], axis=1), axis=0)
-
-
-def find(ascending: IntArray, codes: IntArray) -> IntArray:
-    """The position of each code in `ascending`, -1 where it is not there."""
-    if not len(ascending):
-        return np.full(len(codes), -1, np.int64)
-    position = np.minimum(np.searchsorted(ascending, codes), len(ascending) - 1)
-    return np.where(ascending[position] == codes, position, -1)
-
-
-def known(positions: IntArray) -> IntArray:
-    """The distinct positions, ascending, without the -1 of what was not found."""
-    distinct = np.unique(positions)
-    return distinct[distinct >= 0]

@@ -1,0 +1,37 @@
+# make demo    see it at work          make test    the tests
+# make check   format, lint, types, tests         make bench   the ratios of benchmarks/
+# Each does its own set-up: a virtual environment in .venv with what pyproject.toml names, torch as in constraints.txt.
+
+PYTHON ?= python3.11
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.PHONY: demo test check bench format clean
+
+demo: $(INSTALLED)
+	$(BIN)/deepcruiser demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 --durations=5
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2
+
+bench: $(INSTALLED)
+	$(BIN)/python -m benchmarks
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed; name yours with: make PYTHON=python3 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,5 @@
+"""python -m deepcruiser: the command line."""
+
+from deepcruiser.cli import main
+
+main()

@@ -1,0 +1,192 @@
+"""Pictures of abstract models: Graphviz for small ones, GraphML for viewers of large graphs.
+
+Both show what profiling saw and nothing else: the self-loops that model checkers need are not drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from math import log1p
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.abstraction.files import whole_file
+from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.errors import InputError
+
+#: The most states of a Graphviz picture: more of them are a tangle.
+MAX_STATES = 200
+
+#: Up to so many transitions Graphviz lays the picture out, and edges are written upon. In larger ones each state lies
+#: where its cell does, and the writing appears under the mouse (in SVG).
+_WRITTEN = 60
+_INPUTS_PER_EDGE = 3
+
+_FONT = 'fontname="Helvetica,Arial,sans-serif"'
+_PALE, _DEEP, _GREY, _ACCENT = (0xEE, 0xF4, 0xFB), (0x1F, 0x5F, 0xA8), (0xB4, 0xBE, 0xC8), "#d9480f"
+
+
+def is_end(model: AbstractModel) -> npt.NDArray[np.bool_]:
+    """For each state, whether no transition leaves it: the traces that came there ended there."""
+    ends: npt.NDArray[np.bool_] = np.bincount(model.counts.source, minlength=len(model.states)) == 0
+    return ends
+
+
+def times_visited(model: AbstractModel) -> IntArray:
+    """How often the traces were in each state.
+
+    Where they begin in several states, the counts do not say how many begin in which: for those states it is the least
+    number that fits.
+    """
+    counts, size = model.counts, len(model.states)
+    arrivals, departures = (
+        np.bincount(column, weights=counts.count, minlength=size).astype(np.int64)
+        for column in (counts.target, counts.source)
+    )
+    visits = arrivals.copy()
+    if len(model.initial) == 1:
+        visits[model.initial] += model.origin.traces
+    else:
+        visits[model.initial] = np.maximum(arrivals + 1, departures)[model.initial]
+    return visits
+
+
+def write_dot(model: AbstractModel, path: str | os.PathLike[str]) -> None:
+    """A picture for Graphviz (.dot), of at most `MAX_STATES` states."""
+    if len(model.states) > MAX_STATES:
+        raise InputError(
+            f"a picture of {len(model.states):,} states cannot be read (at most {MAX_STATES}): abstract with fewer "
+            "partitions or components, or export to .graphml, which has no limit"
+        )
+    with whole_file(path) as file:
+        file.write("".join(_dot(model)).encode())
+
+
+def write_graphml(model: AbstractModel, path: str | os.PathLike[str]) -> None:
+    """A graph of any size (.graphml): a node for each state, an edge for each (s, x, s')."""
+    with whole_file(path) as file:
+        file.write("".join(_graphml(model)).encode())
+
+
+def _dot(model: AbstractModel) -> Iterator[str]:
+    written = len(model.transitions) <= _WRITTEN
+    layout = "rankdir=LR, nodesep=0.35, ranksep=0.7" if written else "layout=neato, splines=line"
+    yield f'digraph "{model.name}" {{\n'
+    yield f'  graph [{layout}, pad=0.3, outputorder=edgesfirst, label="{_caption(model, written)}", '
+    yield f'labelloc=b, labeljust=l, {_FONT}, fontsize=11, fontcolor="#5c6670"];\n'
+    yield f'  node [shape=box, style="rounded,filled", {_FONT}, fontsize=11, color="#5c6670", margin="0.12,0.06"];\n'
+    yield f'  edge [{_FONT}, fontsize=9, fontcolor="#3d464f", arrowsize=0.7];\n'
+    yield from _dot_nodes(model, written)
+    yield from _dot_edges(model, written)
+    yield "}\n"
+
+
+def _caption(model: AbstractModel, written: bool) -> str:
+    if written:
+        edge = "edge: share and number of the steps out of its state; inputs, each with Pr_x(s, s')"
+    else:
+        edge = "edge: the darker, the more steps"
+        edge += "; states lie by their indices in components 0 and 1" if len(model.grid.lower) > 1 else ""
+    state = "state: its cell, and how often it was visited; orange: traces begin here; double frame: none went further"
+    return f"{model!r}\\l{state}\\l{edge}\\l"
+
+
+def _dot_nodes(model: AbstractModel, written: bool) -> Iterator[str]:
+    visits, cells = times_visited(model), model.grid.decode(model.states)
+    depth = np.log1p(visits) / np.log1p(max(1, visits.max()))
+    initial = set(model.initial.tolist())
+    texts = _texts(cells)
+    places = _places(cells, pitch=max(1.0, 0.3 + 0.08 * max(map(len, texts))))
+    columns = (texts, visits.tolist(), depth.tolist(), is_end(model).tolist(), places)
+    for state, (cell, times, deep, end, (x, y)) in enumerate(zip(*columns, strict=True)):
+        look = f'fillcolor="{_blend(_PALE, _DEEP, deep)}", fontcolor="{"white" if deep > 0.55 else "#1b2733"}"'
+        look += "" if written else f', pos="{x:.2f},{y:.2f}!"'
+        look += ", peripheries=2" if end else ""
+        look += f', color="{_ACCENT}", penwidth=2.5' if state in initial else ""
+        yield f'  s{state} [label="{cell}\\n{times:,}×", {look}];\n'
+        if state in initial:
+            look = "" if written else f', pos="{x - 0.6:.2f},{y + 0.4:.2f}!"'
+            yield f'  begin{state} [shape=point, width=0.1, label="", color="{_ACCENT}"{look}];\n'
+            yield f'  begin{state} -> s{state} [color="{_ACCENT}", penwidth=2];\n'
+
+
+def _places(cells: IntArray, pitch: float) -> list[tuple[float, float]]:
+    """Where the states lie, in inches: by their first two components, and side by side where those are the same."""
+    if cells.shape[1] == 1:  # around a circle, since along a line the edges would hide one another
+        around = max(1.0, len(cells) / 7) * np.exp(2j * np.pi * np.arange(len(cells)) / len(cells))
+        return list(zip(around.real.tolist(), around.imag.tolist(), strict=True))
+    # The cells are in ascending order, so those that share two indices are neighbours.
+    _, first, number = np.unique(cells[:, :2], axis=0, return_index=True, return_counts=True)
+    rank = np.arange(len(cells)) - np.repeat(first, number)
+    columns = int(np.ceil(np.sqrt(number.max())))
+    rows = -(-int(number.max()) // columns)
+    x = pitch * (cells[:, 0] * (columns + 0.6) + rank % columns)
+    y = 0.7 * (cells[:, 1] * (rows + 0.6) - rank // columns)
+    return list(zip(x.tolist(), y.tolist(), strict=True))
+
+
+def _dot_edges(model: AbstractModel, written: bool) -> Iterator[str]:
+    counts = model.counts
+    steps: dict[tuple[int, int], list[tuple[int, str, float]]] = defaultdict(list)
+    left: dict[int, int] = defaultdict(int)
+    inputs = _texts(model.input_grid.decode(counts.inputs))
+    columns = (counts.source, counts.target, counts.count, counts.action, model.probabilities)
+    for source, target, count, action, probability in zip(*(c.tolist() for c in columns), strict=True):
+        steps[source, target].append((count, inputs[action], probability))
+        left[source] += count
+    totals = {pair: sum(count for count, _, _ in taken) for pair, taken in steps.items()}
+    # Staying in a state is so common that it would make all other steps look rare.
+    busiest = max((total for (source, target), total in totals.items() if source != target), default=1)
+    writing = "label" if written else "tooltip"
+    for (source, target), total in sorted(totals.items(), key=lambda item: item[1]):  # the busiest lie on top
+        taken = sorted(steps[source, target], reverse=True)
+        lines = [f"{total / left[source]:.0%}, {total:,}×", *(f"{cell}: {share:.2f}" for _, cell, share in taken)]
+        if len(taken) > _INPUTS_PER_EDGE:
+            lines[1 + _INPUTS_PER_EDGE :] = [f"and {len(taken) - _INPUTS_PER_EDGE} more"]
+        text, depth = "\\n".join(lines), min(1.0, log1p(total) / log1p(busiest)) ** 2
+        look = f'color="{_blend(_GREY, _DEEP, depth)}", penwidth={0.7 + 1.5 * depth:.2f}'
+        yield f'  s{source} -> s{target} [{writing}="{text}", {look}];\n'
+
+
+def _blend(pale: tuple[int, int, int], deep: tuple[int, int, int], share: float) -> str:
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(pale, deep, strict=True))
+
+
+def _texts(cells: IntArray) -> list[str]:
+    return [f"({', '.join(map(str, cell))})" for cell in cells.tolist()]
+
+
+#: The attributes of nodes and edges: name and type.
+_NODE = {"cell": "string", "initial": "boolean", "end": "boolean", "visits": "long"}
+_EDGE = {"input": "string", "count": "long", "probability": "double"}
+
+
+def _graphml(model: AbstractModel) -> Iterator[str]:
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for domain, attributes in (("node", _NODE), ("edge", _EDGE)):
+        for name, kind in attributes.items():
+            yield f'  <key id="{name}" for="{domain}" attr.name="{name}" attr.type="{kind}"/>\n'
+    yield '  <graph id="model" edgedefault="directed">\n'
+    initial = np.zeros(len(model.states), bool)
+    initial[model.initial] = True
+    nodes = (initial.tolist(), is_end(model).tolist(), times_visited(model).tolist())
+    for state, values in enumerate(zip(_texts(model.grid.decode(model.states)), *nodes, strict=True)):
+        yield f'    <node id="s{state}">{_data(_NODE, values)}</node>\n'
+    counts = model.counts
+    inputs = _texts(model.input_grid.decode(counts.inputs))
+    columns = (counts.source, counts.target, counts.action, counts.count, model.probabilities)
+    for source, target, action, *step in zip(*(c.tolist() for c in columns), strict=True):
+        yield f'    <edge source="s{source}" target="s{target}">{_data(_EDGE, (inputs[action], *step))}</edge>\n'
+    yield "  </graph>\n</graphml>\n"
+
+
+def _data(attributes: dict[str, str], values: tuple[object, ...]) -> str:
+    # No value needs escaping; repr keeps the probabilities exact, and booleans are in lower case in XML.
+    return "".join(
+        f'<data key="{name}">{value if kind == "string" else repr(value).lower()}</data>'
+        for (name, kind), value in zip(attributes.items(), values, strict=True)
+    )

@@ -1,0 +1,218 @@
+"""Sound: one channel of samples and their rate."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import sys
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import soundfile as sf
+import soxr
+
+from deepcruiser.errors import FileError, InputError
+
+#: What `write` makes of a suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
+ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
+
+#: Frames decoded at a time: the length that a file claims is never believed, and never allocated.
+BLOCK = 2**16
+
+#: libsndfile reads a WAV that was cut short without complaint, but notes what the header promised.
+CUT_WAV = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
+
+#: What programs that write to a pipe put for a length they cannot know; they put this or more.
+UNKNOWN_LENGTH = 0x7FFFF000
+
+#: Lists of segments round their times, and lossy codecs pad: this much may be missing at the end of a part.
+SLACK_SECONDS = 0.1
+
+#: An MP3 decoder that starts in the middle is silent or wrong for up to half a second: it starts this much earlier.
+RUN_UP_SECONDS = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Audio:
+    """One channel of sound: float32 samples, full scale at -1 and 1, and their rate in Hz.
+
+    Any floating-point array is taken and converted; values beyond full scale are kept. The samples may be
+    shared with the array that was given: treat them as read-only.
+    """
+
+    samples: npt.NDArray[np.floating[Any]]
+    rate: int
+
+    def __post_init__(self) -> None:
+        given = self.samples
+        if not isinstance(given, np.ndarray):
+            raise InputError(f"samples must be a numpy array, not {type(given).__name__}; convert with np.asarray")
+        if given.ndim != 1:
+            raise InputError(f"samples must have one dimension, not the shape {given.shape}; average the channels")
+        if given.dtype.kind != "f":
+            raise InputError(
+                f"samples must be floating-point numbers, not {given.dtype}; divide int16 samples by 32768"
+            )
+        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
+            samples = np.ascontiguousarray(given, dtype=np.float32)
+        finite = np.isfinite(samples)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            raise InputError(f"sample {at} of {len(samples)} is {given[at]}; every sample must be a finite float32")
+        object.__setattr__(self, "samples", samples)
+        object.__setattr__(self, "rate", _checked_rate(self.rate))
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], *, offset: float = 0.0, duration: float | None = None) -> Audio:
+        """Read a WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file, or `duration` seconds of it from `offset` on.
+
+        The rate is the file's own; channels are averaged. What is inside decides the format, not the suffix.
+        A WAV or FLAC file that was cut short is refused; Ogg and MP3 do not say how long they should be.
+        """
+        if not 0 <= offset < math.inf:
+            raise InputError(f"offset must be 0 seconds or more, not {offset}")
+        if duration is not None and not 0 < duration < math.inf:
+            raise InputError(f"duration must be more than 0 seconds, not {duration}; leave it out to read to the end")
+        path = Path(path)
+        try:
+            samples, rate = _decode(path, offset, duration)
+        except OSError as error:
+            raise FileError(f"cannot read {path}: {_reason(error)}") from error
+        except (TypeError, ValueError, sf.SoundFileError) as error:  # soundfile's own for .raw, an odd path, a bad file
+            needed = "needed a whole WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file"
+            raise FileError(f"cannot read {path}: {_reason(error)}; {needed}") from error
+        try:
+            return cls(samples, rate)
+        except InputError as error:
+            raise FileError(f"cannot use {path}: {error}") from error
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write a .wav (32-bit float, every sample kept) or a .flac (24 bits, clipped to full scale).
+
+        The file appears whole or not at all, and the same audio gives the same bytes.
+        """
+        path = Path(path)
+        if path.suffix.lower() not in ENCODINGS:
+            raise InputError(f"cannot write {path}: the suffix must be {' or '.join(ENCODINGS)}")
+        if not len(self):
+            raise InputError(f"cannot write {path}: there are no samples")
+        if not path.parent.is_dir():
+            raise FileError(f"cannot write {path}: there is no folder {path.parent}; create it first")
+        part = path.with_name(f".{uuid.uuid4().hex}.part")
+        try:
+            part.write_bytes(self._encoded(*ENCODINGS[path.suffix.lower()]))
+            part.replace(path)
+        except (OSError, sf.SoundFileError) as error:
+            raise FileError(f"cannot write {path}: {_reason(error)}") from error
+        finally:
+            part.unlink(missing_ok=True)
+
+    def _encoded(self, form: str, subtype: str) -> bytes:
+        # In memory first: on a full disk libsndfile loses the cause, and plain Python does not.
+        buffer = io.BytesIO()
+        sf.write(buffer, self.samples, self.rate, format=form, subtype=subtype)
+        data = bytearray(buffer.getvalue())
+        if form == "WAV":
+            # libsndfile puts the time of day into a float WAV: 'PEAK', size, version, time, four bytes each.
+            time = data.index(b"PEAK", 0, data.index(b"data")) + 12
+            data[time : time + 4] = bytes(4)
+        return bytes(data)
+
+    def resample(self, rate: int) -> Audio:
+        """The same sound at another rate; at its own rate, the same object."""
+        rate = _checked_rate(rate)
+        return self if rate == self.rate else Audio(soxr.resample(self.samples, self.rate, rate), rate)
+
+    def replace(self, samples: npt.NDArray[np.floating[Any]]) -> Audio:
+        """Other samples at this rate."""
+        return Audio(samples, self.rate)
+
+    @property
+    def seconds(self) -> float:
+        return len(self) / self.rate
+
+    @property
+    def rms(self) -> float:
+        """The root of the mean square of the samples; 0.0 when there are none."""
+        return float(np.sqrt(np.mean(np.square(self.samples, dtype=np.float64)))) if len(self) else 0.0
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        return len(self.samples)
+
+    def __repr__(self) -> str:
+        return f"Audio of {self.seconds:.2f} s at {self.rate} Hz"
+
+
+def _checked_rate(rate: int) -> int:
+    if isinstance(rate, bool) or not isinstance(rate, int | np.integer) or rate <= 0:
+        raise InputError(f"rate must be a whole number of Hz above 0, not {rate!r}")
+    return int(rate)
+
+
+def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDArray[np.float32], int]:
+    if path.exists() and not path.is_file():
+        raise FileError(f"cannot read {path}: it is not a file")  # and a pipe would keep us waiting for ever
+    with open(path, "rb") as raw:
+        if not os.fstat(raw.fileno()).st_size:
+            raise FileError(f"cannot read {path}: it is empty (0 bytes)")
+        with sf.SoundFile(raw) as file:
+            rate = int(file.samplerate)
+            start = round(offset * rate)
+            if start and start >= file.frames:
+                raise FileError(f"cannot read {path} from {offset} s on: it ends at {file.frames / rate:.2f} s")
+            stop = sys.maxsize if duration is None else round((offset + duration) * rate)
+            early = max(0, start - round(RUN_UP_SECONDS * rate))
+            samples = _mono(file, early, stop)[start - early :]
+            if lack := _lack(file, raw, len(samples), min(stop, file.frames) - start):
+                raise FileError(f"cannot read {path}: {lack}")
+    if not len(samples):
+        raise FileError(f"cannot read {path}: it holds no samples")
+    if duration is not None and (stop - start - len(samples)) / rate > SLACK_SECONDS:
+        end = f"{offset + len(samples) / rate:.2f} s"
+        raise FileError(f"cannot read {duration} s of {path} from {offset} s on: it ends at {end}")
+    return samples, rate
+
+
+def _lack(file: Any, raw: BinaryIO, read: int, promised: int) -> str:
+    """Why what was read is less than what the file should hold; empty when it is not."""
+    cut = CUT_WAV.search(file.extra_info)
+    if cut and int(cut[1]) < UNKNOWN_LENGTH:
+        return f"it is cut short, with {cut[2]} bytes of sound out of {cut[1]}"
+    if file.format == "MP3":
+        # Its length may be a guess, at which libsndfile stops even if more frames, which start with 0xff, follow.
+        size = os.fstat(raw.fileno()).st_size
+        more = file.tell() == file.frames and raw.read(1) == b"\xff" and size - raw.tell() > size / 10
+        return "it has no table of its length, and goes on after the end that was guessed; convert it" if more else ""
+    unknown = file.frames == sys.maxsize  # in a FLAC that was written to a pipe
+    return "" if unknown or read >= promised else f"it is cut short, with {read} samples out of {promised}"
+
+
+def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
+    if start:
+        file.seek(start)
+    # soundfile seeks after every read, which a FLAC of unknown length (written to a pipe) refuses at its end.
+    file.seekable = lambda: False
+    blocks = [np.zeros(0, dtype=np.float32)]
+    left = stop - start
+    while left and len(block := file.read(min(BLOCK, left), dtype="float32", always_2d=True)):
+        left -= len(block)
+        with np.errstate(invalid="ignore"):  # infinities that cancel: refused later, with their position
+            mean = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float64).astype(np.float32)
+        blocks.append(mean)
+    return np.concatenate(blocks)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, OSError):
+        return (error.strerror or str(error)).lower()
+    said = str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
+    return said[:1].lower() + said[1:]

@@ -1,0 +1,57 @@
+"""The command line: one file per command."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from deepcruiser.cli.cover import cover
+from deepcruiser.cli.demo import demo
+from deepcruiser.cli.export import export
+from deepcruiser.cli.profile import profile
+from deepcruiser.errors import DeepCruiserError
+
+
+class Commands(click.Group):
+    """The commands in the order of their use, and every error of ours in one line with exit status 2."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        try:
+            return super().main(args, *rest, **options)
+        except DeepCruiserError as error:
+            click.echo(f"error: {error}", err=True)
+            sys.exit(2)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("interrupted: nothing was written", err=True)
+            sys.exit(130)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="deepcruiser")
+def main() -> None:
+    """Coverage for recurrent neural networks: what did the state go through?
+
+    \b
+    deepcruiser demo                                   see it at work, nothing needed
+    deepcruiser profile --system asr.py:system --data train/ -o asr.profile
+    deepcruiser cover   --system asr.py:system --data test/ --profile asr.profile --partitions 20
+
+    A profile records where the state of a trained network goes on (part of) its training data. Cut into cells,
+    it is an abstract model; coverage is how much of that model a test set reaches.
+
+    Exit status: 0 done, 2 wrong use or unusable input.
+    """
+
+
+for command in (demo, profile, cover, export):
+    main.add_command(command)

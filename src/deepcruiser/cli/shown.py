@@ -1,0 +1,77 @@
+"""What the commands show: progress, and what was left out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from deepcruiser.stream import Progress
+
+#: Seconds between two lines where the output is not a terminal.
+_INTERVAL = 10.0
+
+
+@contextmanager
+def watching() -> Iterator[Callable[[Progress], None]]:
+    """A function to watch a pass over the data with: a bar on a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines()
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=console, transient=True) as bar:
+        tasks: dict[str, tuple[TaskID, float]] = {}
+
+        def watch(progress: Progress) -> None:
+            if progress.stage not in tasks:
+                task = bar.add_task(progress.stage, total=progress.total, rate="")
+                tasks[progress.stage] = task, time.monotonic()
+            task, began = tasks[progress.stage]
+            bar.update(task, completed=progress.done, total=progress.total, rate=_rate(progress, began))
+
+        yield watch
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._stage = ""
+        self._began = self._told = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if progress.stage != self._stage:
+            self._stage, self._began, self._told = progress.stage, now, now
+        if now - self._told >= _INTERVAL or progress.done == progress.total:
+            self._told = now
+            left = (now - self._began) * (progress.total / max(1, progress.done) - 1)
+            click.echo(
+                f"{progress.stage}: {progress.done:,} of {progress.total:,} inputs, "
+                f"{_rate(progress, self._began)}, {left:.0f} s left",
+                err=True,
+            )
+
+
+def _rate(progress: Progress, began: float) -> str:
+    return f"{progress.steps / max(1e-9, time.monotonic() - began):,.0f} steps/s"
+
+
+def tell_skipped(skipped: Mapping[str, str]) -> None:
+    """Name the inputs that were left out, at the end where they are seen."""
+    if skipped:
+        click.echo(f"left out {len(skipped):,} inputs that could not be read:", err=True)
+        for name, reason in list(skipped.items())[:10]:
+            click.echo(f"  {name}: {reason}", err=True)
+        if len(skipped) > 10:
+            click.echo(f"  and {len(skipped) - 10:,} more (all of them with --json)", err=True)

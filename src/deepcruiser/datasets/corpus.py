@@ -1,0 +1,92 @@
+"""A corpus and its samples, whatever it was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.audio import Audio
+from deepcruiser.errors import FileError, InputError
+
+AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
+INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One recorded input of a corpus and, where it is known, what is said in it.
+
+    `offset` and `duration`, in seconds, choose a part of an audio file; without an offset it is read whole.
+    """
+
+    id: str
+    path: Path
+    text: str | None = None
+    offset: float | None = None
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", Path(self.path))
+
+    @property
+    def input(self) -> Audio | npt.NDArray[Any]:
+        """The audio, or the array of a .npy file; read anew each time, so that a corpus costs no memory."""
+        if self.path.suffix.lower() == ".npy":
+            return _array(self.path)
+        if self.offset is None:
+            return Audio.read(self.path)
+        return Audio.read(self.path, offset=self.offset, duration=self.duration)
+
+
+@dataclass(frozen=True, repr=False)
+class Corpus(Sequence[Sample]):
+    """Samples with unique ids, under a name; a slice of a corpus is a corpus."""
+
+    name: str
+    samples: tuple[Sample, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "samples", tuple(self.samples))
+        seen: dict[str, Path] = {}
+        for sample in self.samples:
+            if sample.id in seen:
+                raise InputError(
+                    f"the id {sample.id!r} stands for {seen[sample.id]} and again for {sample.path}; "
+                    "ids must be unique, so rename or drop one"
+                )
+            seen[sample.id] = sample.path
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return iter(self.samples)
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Corpus: ...
+    def __getitem__(self, index: int | slice) -> Sample | Corpus:
+        return Corpus(self.name, self.samples[index]) if isinstance(index, slice) else self.samples[index]
+
+    def __repr__(self) -> str:
+        return f"Corpus {self.name}: {len(self):,} sample{'' if len(self) == 1 else 's'}"
+
+
+def _array(path: Path) -> npt.NDArray[Any]:
+    try:
+        with open(path, "rb") as file:
+            # np.load would take an archive or a pickle for what they are, and recommend to trust them.
+            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    except OSError as error:
+        raise FileError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+    except Exception as error:  # a damaged header makes numpy raise nearly anything
+        said = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        what = said[:1].lower() + said[1:]
+        raise FileError(f"cannot read {path}: {what}; needed an array saved by numpy.save") from error
+    return array

@@ -1,0 +1,18 @@
+"""The adapters: each turns somebody's network into a `deepcruiser.trace.System`; and the networks in the box."""
+
+from __future__ import annotations
+
+from deepcruiser.errors import InputError
+from deepcruiser.trace import System
+
+#: The systems that `load_system` knows by name.
+BUILT_IN = ("brackets",)
+
+
+def load_system(name: str) -> System:
+    """A system that comes with the package; it is made ready when it is asked for, not when the package is imported."""
+    if name == "brackets":
+        from deepcruiser.systems import brackets
+
+        return brackets.load()
+    raise InputError(f"no system {name!r} is built in; there is: {', '.join(BUILT_IN)}")

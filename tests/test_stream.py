@@ -1,0 +1,198 @@
+"""Running a system over data: order, batches, what cannot be read, and what stays in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.stream import Progress, in_share, stream
+
+
+class Echo:
+    """A system whose states are its inputs added up; it remembers the batches it was given."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[int]] = []
+
+    def run(self, batch: Sequence[Any]) -> list[dc.Run]:
+        self.batches.append([len(array) for array in batch])
+        return [
+            dc.Run(float(a.sum()), dc.Trace(np.concatenate([np.zeros((1, a.shape[1])), a.cumsum(0)]), a)) for a in batch
+        ]
+
+
+@dataclass
+class Item:
+    """A sample as a corpus has them."""
+
+    id: str
+    array: np.ndarray | None
+
+    @property
+    def input(self) -> np.ndarray:
+        if self.array is None:
+            raise dc.FileError(f"cannot read {self.id}.wav: it is empty")
+        return self.array
+
+
+def arrays(count: int, seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    return [rng.standard_normal((int(rng.integers(1, 40)), 3)) for _ in range(count)]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 16, 1000])
+def test_results_come_in_the_order_of_the_data_and_batches_in_that_of_lengths(batch_size: int) -> None:
+    data, system, progress = arrays(100), Echo(), Progress(100)
+    results = list(
+        stream(system, data, lambda _, runs: [r.output for r in runs], progress=progress, batch_size=batch_size)
+    )
+    assert [name for name, _ in results] == [str(i) for i in range(100)]
+    assert [output for _, output in results] == [float(a.sum()) for a in data]
+    assert max(map(len, system.batches)) <= batch_size
+    if batch_size == 16:  # one window holds all of them
+        lengths = [length for batch in system.batches for length in batch]
+        assert lengths == sorted(lengths)
+    assert (progress.done, progress.steps) == (100, sum(map(len, data)))
+
+
+def test_profile_and_cover_do_not_depend_on_the_batch_size() -> None:
+    data = arrays(60)
+    profiles = [dc.profile(Echo(), data, batch_size=n, exact=True) for n in (1, 7, 64)]
+    # The covariance is summed in another order, so the axes differ in their last bits and no cell does.
+    counts = [profile.abstract(10).counts for profile in profiles]
+    assert counts[0] == counts[1] == counts[2]
+    model, tests = profiles[0].abstract(10), arrays(20, seed=1)
+    reports = [str(dc.cover(model, Echo(), tests, batch_size=n)) for n in (1, 7, 64)]
+    assert reports[0] == reports[1] == reports[2]
+
+
+def test_profiled_data_cover_themselves() -> None:
+    data = arrays(60)
+    model = dc.profile(Echo(), data).abstract(20)
+    report = dc.cover(model, Echo(), data)
+    assert [report[name] for name in ("BSCov", "BTCov", "ISCov", "WICov")] == [1.0, 1.0, 1.0, 1.0]
+    assert report[dc.BSCov] == 1.0
+    assert report.traces == 60
+    with pytest.raises(dc.InputError, match="5-SBCov was not measured, only BSCov, 2-SBCov"):
+        report["5-SBCov"]
+
+
+def test_profile_of_a_system_is_that_of_its_traces() -> None:
+    data = arrays(40)
+    traces = [run.trace for run in Echo().run(data)]
+    assert dc.profile(Echo(), data, exact=True).abstract(10).counts == dc.Profile.of(traces).abstract(10).counts
+
+
+def test_parts_profiled_apart_are_the_whole() -> None:
+    data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(200))]
+    whole = dc.profile(Echo(), data, share=0.3, seed=5)
+    parts = [data[:90], data[90:]]
+    fitted = [dc.fit(Echo(), part, share=0.3, seed=5) for part in parts]
+    projections = fitted[0].merge(fitted[1]).projections(3)
+    assert np.abs(projections.states.axes - whole.projections.states.axes).max() < 1e-12
+    joined = [dc.profile(Echo(), part, projections=projections) for part in parts]
+    merged = joined[0].merge(joined[1])
+    assert merged.origin.data == whole.origin.data
+    assert merged.abstract(10).states.tolist() == whole.abstract(10).states.tolist()
+    assert len(merged.lengths) == 200
+
+
+def test_the_share_is_fitted_on_and_chosen_by_name_and_seed() -> None:
+    data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(400))]
+    profile = dc.profile(Echo(), data, share=0.25, seed=3)
+    chosen = [item for item in data if in_share(item.id, share=0.25, seed=3)]
+    assert 60 < len(chosen) < 140
+    assert profile.origin.fitted_on == len(chosen)
+    traces = [run.trace for run in Echo().run([item.array for item in chosen])]
+    axes = dc.Fit.of(traces).projections(3).states.axes
+    assert np.abs(profile.projections.states.axes - axes).max() < 1e-12
+    assert dc.profile(Echo(), data, share=0.25, seed=3) == profile
+    assert dc.profile(Echo(), data, share=0.25, seed=4) != profile
+
+
+def test_too_small_a_share_is_not_trusted() -> None:
+    data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(5))]
+    assert dc.profile(Echo(), data, share=0.01).origin.fitted_on == 5
+
+
+def test_one_unreadable_input_is_left_out_and_told() -> None:
+    data = [Item(str(i), array) for i, array in enumerate(arrays(30))]
+    data[7] = Item("broken", None)
+    told: dict[str, str] = {}
+    profile = dc.profile(Echo(), data, exact=True, watch=lambda progress: told.update(progress.skipped))
+    assert told == {"broken": "cannot read broken.wav: it is empty"}
+    assert profile.origin.traces == 29
+    report = dc.cover(profile.abstract(10), Echo(), data)
+    assert report.skipped == told
+    assert report.traces == 29
+    assert report["BSCov"] == 1.0
+
+
+@pytest.mark.parametrize("use", ["profile", "exact", "cover"])
+def test_all_unreadable_is_an_error(use: str) -> None:
+    data = [Item(f"u{i}", None) for i in range(5)]
+    model = dc.profile(Echo(), arrays(9)).abstract(5)
+    with pytest.raises(dc.InputError, match=r"none of the 5 inputs could be read; the first, 'u0': cannot read"):
+        dc.cover(model, Echo(), data) if use == "cover" else dc.profile(Echo(), data, exact=use == "exact")
+
+
+def test_bad_data() -> None:
+    with pytest.raises(dc.InputError, match="the data set is empty"):
+        dc.profile(Echo(), [])
+    with pytest.raises(dc.InputError, match=r"passed over more than once.*generator has no length"):
+        dc.profile(Echo(), (a for a in arrays(3)))
+    with pytest.raises(dc.InputError, match="batch_size must be at least 1, not 0"):
+        dc.profile(Echo(), arrays(3), batch_size=0)
+    with pytest.raises(dc.InputError, match=r"share must be above 0 and at most 1, not 1.5"):
+        dc.profile(Echo(), arrays(3), share=1.5)
+
+
+def test_a_system_that_forgets_an_input() -> None:
+    class Forgetful(Echo):
+        def run(self, batch: Sequence[Any]) -> list[dc.Run]:
+            return super().run(batch)[1:]
+
+    with pytest.raises(dc.InputError, match="gave 8 runs for a batch of 9 inputs"):
+        dc.profile(Forgetful(), arrays(9), exact=True)
+
+
+def test_a_profile_of_another_network() -> None:
+    class Named(Echo):
+        def __init__(self, fingerprint: str) -> None:
+            super().__init__()
+            self.fingerprint, self.state_name = fingerprint, "lstm: h"
+
+    model = dc.profile(Named("abc"), arrays(9)).abstract(5)
+    assert dc.cover(model, Named("abc"), arrays(3)).traces == 3
+    assert dc.cover(model, Echo(), arrays(3)).traces == 3
+    with pytest.raises(dc.MismatchError, match=r"made from another network.*'lstm: h', abc.*profile this one first"):
+        dc.cover(model, Named("xyz"), arrays(3))
+
+
+def test_the_states_of_one_batch_at_most_are_alive() -> None:
+    alive = peak = 0
+
+    class Counted(np.ndarray):
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    class Counting(Echo):
+        def run(self, batch: Sequence[Any]) -> list[dc.Run]:
+            nonlocal alive, peak
+            runs = []
+            for array in batch:
+                states = np.concatenate([np.zeros((1, 3)), array.cumsum(0)]).view(Counted)
+                alive += 1
+                peak = max(peak, alive)
+                runs.append(dc.Run(None, dc.Trace(states, array)))
+            return runs
+
+    data = arrays(100)
+    dc.profile(Counting(), data, batch_size=4)
+    assert 4 <= peak <= 4 + 4, f"{peak} traces were alive at once with batches of 4"
