@@ -156,6 +156,11 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_everything_else_alone()
         assert not torch.equal(weight, other.state_dict()[name]), name
 
 
+def test_training_works_where_gradients_are_off() -> None:
+    with torch.no_grad():
+        brackets.train(steps=3)
+
+
 def test_an_unknown_symbol_is_named(system: TorchSystem) -> None:
     with pytest.raises(dc.InputError, match=re.escape("unknown symbol '{' at position 1 of '({a})'")):
         system.run(["()", "({a})"])

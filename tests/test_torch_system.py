@@ -27,11 +27,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def _seed():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # tiny products: on a busy machine threads wait for each other far longer than they work
     torch.manual_seed(7)
-    yield
-    torch.set_num_threads(threads)
 
 
 def sequences(lengths=LENGTHS, size=3):

@@ -7,7 +7,6 @@ import math
 import os
 import re
 import sys
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,6 +17,7 @@ import soundfile as sf
 import soxr
 
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.writing import whole_file
 
 #: What `write` makes of a suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
@@ -102,16 +102,12 @@ class Audio:
             raise InputError(f"cannot write {path}: the suffix must be {' or '.join(ENCODINGS)}")
         if not len(self):
             raise InputError(f"cannot write {path}: there are no samples")
-        if not path.parent.is_dir():
-            raise FileError(f"cannot write {path}: there is no folder {path.parent}; create it first")
-        part = path.with_name(f".{uuid.uuid4().hex}.part")
         try:
-            part.write_bytes(self._encoded(*ENCODINGS[path.suffix.lower()]))
-            part.replace(path)
-        except (OSError, sf.SoundFileError) as error:
+            data = self._encoded(*ENCODINGS[path.suffix.lower()])
+        except sf.SoundFileError as error:
             raise FileError(f"cannot write {path}: {_reason(error)}") from error
-        finally:
-            part.unlink(missing_ok=True)
+        with whole_file(path) as file:
+            file.write(data)
 
     def _encoded(self, form: str, subtype: str) -> bytes:
         # In memory first: on a full disk libsndfile loses the cause, and plain Python does not.

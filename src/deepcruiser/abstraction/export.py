@@ -25,11 +25,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.files import whole_file
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.picture import is_end, times_visited, write_dot, write_graphml
 from deepcruiser.errors import InputError
+from deepcruiser.writing import whole_file
 
 _PathLike = str | os.PathLike[str]
 

@@ -1,7 +1,6 @@
 """The files of profiles, models and coverages: a ZIP archive of .npy arrays and one JSON text, nothing that runs.
 
-`numpy.load` opens the arrays of any of them. Each member has a checksum, so that damage is noticed; a file is written
-beside its destination and then renamed, so that it is there whole or not at all.
+`numpy.load` opens the arrays of any of them, and each member has a checksum, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -9,19 +8,18 @@ from __future__ import annotations
 import json
 import os
 import struct
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.abstraction.rows import Rows
 from deepcruiser.errors import FileError
+from deepcruiser.writing import whole_file
 
 VERSION = 1
 Array = npt.NDArray[Any]
@@ -87,30 +85,6 @@ def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
         raise FileError(
             f"the contents of the {kind} {os.fspath(path)!r} do not fit together ({error}): make it again"
         ) from None
-
-
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of `path` when the block ends well, and vanishes when it does not."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileError(f"cannot write {os.fspath(path)!r}: there is no folder {os.fspath(target.parent)!r}")
-    if target.is_dir():
-        raise FileError(f"cannot write {os.fspath(path)!r}: it is a folder")
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-    except OSError as error:
-        raise FileError(f"cannot write {os.fspath(path)!r}: {error.strerror}") from None
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _check(path: str | os.PathLike[str], about: Any, kind: str) -> None:

@@ -13,10 +13,10 @@ from math import log1p
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.files import whole_file
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.errors import InputError
+from deepcruiser.writing import whole_file
 
 #: The most states of a Graphviz picture: more of them are a tangle.
 MAX_STATES = 200

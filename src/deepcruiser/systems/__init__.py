@@ -10,7 +10,7 @@ BUILT_IN = ("brackets",)
 
 
 def load_system(name: str) -> System:
-    """A system that comes with the package; it is made ready when it is asked for, not when the package is imported."""
+    """A system that comes with the package; made ready when it is asked for, not when the package is imported."""
     if name == "brackets":
         from deepcruiser.systems import brackets
 

@@ -29,14 +29,11 @@ from deepcruiser.systems.torch import TorchSystem
 PAIRS = {"(": ")", "[": "]"}
 LETTERS = "ab"
 SYMBOLS = "()[]" + LETTERS
-
 #: How deep the texts nest that the network was trained on, and how deep those that it was not.
 TRAINED_DEPTHS = range(1, 4)
 DEEP_DEPTHS = range(4, 9)
-
 #: What can be due after a symbol: nothing, one of the closing brackets, or, as all is lost, nothing that would help.
 DUE = ("", ")", "]", "!")
-_PADDING = -100
 
 
 def due(text: str) -> list[str]:
@@ -100,15 +97,15 @@ class BracketNet(nn.Module):
 
     def forward(self, symbols: Tensor) -> Tensor:
         states, _ = self.lstm(self.embedding(symbols))
-        scores: Tensor = self.output(states)
-        return scores
+        return self.output(states)  # type: ignore[no-any-return]
 
 
+@torch.enable_grad()
 def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
     """Train a network; the same seed gives the same weights, and nobody's random numbers are used up."""
     texts = training_texts(seed=seed)
     shape = (len(texts), max(map(len, texts)))
-    symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, _PADDING)
+    symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, -100)  # -100 is left out of the loss
     for row, text in enumerate(texts):
         symbols[row, : len(text)] = torch.from_numpy(encode(text))
         wanted[row, : len(text)] = torch.tensor([DUE.index(expected) for expected in due(text)])
@@ -121,7 +118,7 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(len(texts), size=64))
             scores = net(symbols[rows])
-            loss = functional.cross_entropy(scores.flatten(0, 1), wanted[rows].flatten(), ignore_index=_PADDING)
+            loss = functional.cross_entropy(scores.flatten(0, 1), wanted[rows].flatten())
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -154,8 +151,7 @@ def _answer(scores: Tensor) -> str:
 
 def _untrained(seed: int) -> BracketNet:
     with torch.device("meta"):  # where the layers' own initialisation draws no random numbers
-        net = BracketNet()
-    net.to_empty(device="cpu")
+        net = BracketNet().to_empty(device="cpu")
     generator = torch.Generator().manual_seed(seed)
     for name, weight in net.named_parameters():
         reach = 1.0 if name.startswith("embedding") else net.lstm.hidden_size**-0.5

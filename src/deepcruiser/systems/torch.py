@@ -146,13 +146,12 @@ class TorchSystem:
             recorder.left,
             to_numpy=self._transcribe is None,
         )
+        # The traces first: they are ready while a device still works, and the output has to wait for it.
+        traces = [Trace(states[: n + 1], inputs[:n]) for (states, inputs), n in zip(heard.rows, steps, strict=True)]
         outputs = split(output)
         if self._transcribe is not None:
             outputs = [self._transcribe(part) for part in outputs]
-        return [
-            Run(part, Trace(states[: n + 1], inputs[:n]))
-            for part, (states, inputs), n in zip(outputs, heard.rows, steps, strict=True)
-        ]
+        return [Run(part, trace) for part, trace in zip(outputs, traces, strict=True)]
 
     def _own_steps(self, heard: Recording, lengths: list[int], positions: list[int]) -> list[int]:
         """How many steps of each row are the input's own and not padding."""
