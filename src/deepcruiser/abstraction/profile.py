@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -76,10 +78,16 @@ class Profile:
     def abstract(self, partitions: int, *, input_partitions: int = 10) -> AbstractModel:
         """The abstract model M{components, partitions}."""
         grid, input_grid = Grid(*self.bounds, partitions), Grid(*self.input_bounds, input_partitions)
-        counts = Counts.merge(
-            [Counts.of(grid, states, input_grid, inputs, lengths) for states, inputs, lengths in self._blocks()]
-        )
-        return AbstractModel(self.projections, grid, input_grid, counts, self.origin)
+
+        def count(block: tuple[Projected, Projected, IntArray]) -> Counts:
+            states, inputs, lengths = block
+            return Counts.of(grid, states, input_grid, inputs, lengths)
+
+        blocks, counts, workers = self._blocks(), list[Counts](), os.cpu_count() or 1
+        with ThreadPoolExecutor(workers) as pool:  # counting is sorting, for which numpy lets go of the interpreter
+            while several := list(islice(blocks, workers)):
+                counts += pool.map(count, several)
+        return AbstractModel(self.projections, grid, input_grid, Counts.merge(counts), self.origin)
 
     def visits(self, model: AbstractModel) -> Iterator[Visits]:
         """What the profiled traces themselves visit of a model."""

@@ -15,8 +15,12 @@ from deepcruiser.trace import Array
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Numbers converted to double precision at a time: 32 MB, which stays near the cache and far from the memory's end.
-_BLOCK = 2**22
+#: Numbers converted to double precision at a time: enough rows for a matrix product to run at full speed ...
+_TO_MEASURE = 2**22
+#: ... or few enough to stay in a CPU's cache on their way through a projection.
+_TO_PROJECT = 2**19
+#: A GPU has the memory, and every block costs it a launch.
+_ON_GPU = 2**26
 
 
 class Moments:
@@ -38,7 +42,7 @@ class Moments:
 
     def add(self, vectors: Array) -> None:
         """Take in vectors of the shape (n, size)."""
-        for block in _blocks(vectors, self.mean.device):
+        for block in _blocks(vectors, self.mean.device, _TO_MEASURE):
             mean = block.mean(0)
             block -= mean
             self._join(len(block), mean, block.T @ block)
@@ -113,7 +117,7 @@ class Projection:
         """
         device = vectors.device if isinstance(vectors, torch.Tensor) else torch.device("cpu")
         mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
-        projected = [((block - mean) @ axes).float() for block in _blocks(vectors, device)]
+        projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
         if not projected:
             return np.empty((0, self.components), np.float32)
         return torch.cat(projected).cpu().numpy()
@@ -137,9 +141,9 @@ def _fix_signs(axes: FloatArray) -> FloatArray:
     return fixed
 
 
-def _blocks(vectors: Array, device: torch.device) -> Iterator[torch.Tensor]:
+def _blocks(vectors: Array, device: torch.device, numbers: int) -> Iterator[torch.Tensor]:
     """`vectors` in double precision on `device`, a block of rows at a time; each block is a copy of its own."""
     tensor = vectors.detach() if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
-    rows = max(1, _BLOCK // max(1, tensor.shape[1]))
+    rows = max(1, (_ON_GPU if device.type == "cuda" else numbers) // max(1, tensor.shape[1]))
     for start in range(0, len(tensor), rows):
         yield tensor[start : start + rows].to(device=device, dtype=torch.float64, copy=True)

@@ -1,0 +1,2 @@
+class SoundFileError(Exception): pass
+class SoundFile: pass

@@ -1,0 +1,46 @@
+"""Changes of sound that keep what is said: metamorphic transformations, their families and their limits.
+
+    change = AddWhiteNoise.draw(np.random.default_rng(0))     # AddWhiteNoise(snr_db=32.74, seed=2253890021)
+    mutant = change(audio)                                    # the same samples every time, in any process
+    allowed([change])                                         # what may follow it
+
+docs/transformations.md says what each sounds like, and what its range rests on.
+"""
+
+from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
+from deepcruiser.transformations.extra import AddBackgroundNoise, Reverb, Telephone
+from deepcruiser.transformations.families import CLEARNESS, EXTRA, FAMILIES, PAPER, SPEED, UNAFFECTED, VOLUME, allowed
+from deepcruiser.transformations.recipe import apply, from_dict, to_dict
+from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
+from deepcruiser.transformations.transformation import Transformation
+from deepcruiser.transformations.unaffected import DRC, Trim
+from deepcruiser.transformations.validity import Validity
+from deepcruiser.transformations.volume import ChangeVolume, HighPassFilter, LowPassFilter
+
+__all__ = [
+    "CLEARNESS",
+    "DRC",
+    "EXTRA",
+    "FAMILIES",
+    "PAPER",
+    "SPEED",
+    "UNAFFECTED",
+    "VOLUME",
+    "AddBackgroundNoise",
+    "AddWhiteNoise",
+    "ChangeSpeed",
+    "ChangeVolume",
+    "ExtractHarmonic",
+    "HighPassFilter",
+    "LowPassFilter",
+    "PitchShift",
+    "Reverb",
+    "Telephone",
+    "Transformation",
+    "Trim",
+    "Validity",
+    "allowed",
+    "apply",
+    "from_dict",
+    "to_dict",
+]

@@ -1,0 +1,60 @@
+"""Speed: tempo without pitch, and pitch without tempo.
+
+Both by Signalsmith Stretch, which keeps speech natural where a plain phase vocoder does not. It works in blocks of
+0.12 s: audio shorter than one block comes back unchanged, and so does audio below 1,000 Hz, for which its blocks get
+so small that it may not end. It returns nearly, but not exactly, its input when nothing is to change, so it is not
+called then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from python_stretch.Signalsmith import Stretch
+
+from deepcruiser.audio import Audio
+from deepcruiser.transformations.transformation import Range, Transformation, fitted, peak
+
+SHORTEST_SECONDS = 0.12
+LOWEST_RATE = 1000
+
+
+@dataclass(frozen=True)
+class PitchShift(Transformation):
+    """Raise (above 0) or lower the voice by `semitones`; the tempo and the length stay."""
+
+    semitones: float
+
+    LIMITS: ClassVar[dict[str, Range]] = {"semitones": (-12, 12)}
+    RANGES: ClassVar[dict[str, Range]] = {"semitones": (-2, 2)}
+
+    def __call__(self, audio: Audio) -> Audio:
+        return audio if self.semitones == 0 else stretched(audio, semitones=self.semitones)
+
+
+@dataclass(frozen=True)
+class ChangeSpeed(Transformation):
+    """Speak `factor` times as fast; the pitch stays, and the length becomes the old one divided by `factor`."""
+
+    factor: float
+
+    LIMITS: ClassVar[dict[str, Range]] = {"factor": (0.25, 4)}
+    RANGES: ClassVar[dict[str, Range]] = {"factor": (0.85, 1.15)}
+
+    def __call__(self, audio: Audio) -> Audio:
+        return audio if self.factor == 1 else stretched(audio, factor=self.factor)
+
+
+def stretched(audio: Audio, *, factor: float = 1.0, semitones: float = 0.0) -> Audio:
+    if audio.seconds < SHORTEST_SECONDS or audio.rate < LOWEST_RATE:
+        return audio
+    # It computes squares in float32, which very loud samples would overflow.
+    scale = max(1.0, peak(audio.samples))
+    stretch = Stretch(0)  # its own noise, used beyond twofold stretching, is the same each time
+    stretch.preset(1, audio.rate)
+    stretch.setTransposeSemitones(semitones)
+    stretch.setTimeFactor(factor)
+    changed = np.asarray(stretch.process((audio.samples / np.float32(scale))[np.newaxis]))[0]
+    return fitted(audio, changed.astype(np.float64) * scale)

@@ -1,0 +1,98 @@
+"""Unaffected: neither volume nor speed nor clearness change, but the samples do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy import signal
+
+from deepcruiser.audio import Audio
+from deepcruiser.transformations.transformation import Range, Samples, Transformation, fitted, peak
+
+#: The compressor's gain falls within this time of a loud sound's start...
+ATTACK_SECONDS = 0.005
+#: ...and has come back by 8.7 dB this long after its end.
+RELEASE_SECONDS = 0.1
+
+#: Levels are taken over so long a time, and what is kept begins this much before the first loud one, or ends after
+#: the last: words often begin and end with a breath far softer than they are.
+FRAME_SECONDS = 0.02
+MARGIN_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class DRC(Transformation):
+    """Dynamic range compression: from `threshold_db` (0 is the peak) on, `ratio` dB more become one.
+
+    The level of the whole stays what it was, so that quiet sounds come out louder and loud ones softer.
+    """
+
+    threshold_db: float
+    ratio: float
+
+    LIMITS: ClassVar[dict[str, Range]] = {"threshold_db": (-80, 0), "ratio": (1, 20)}
+    RANGES: ClassVar[dict[str, Range]] = {"threshold_db": (-30, -15), "ratio": (1.5, 3)}
+
+    def __call__(self, audio: Audio) -> Audio:
+        loudest = peak(audio.samples)
+        if self.ratio == 1 or self.threshold_db == 0 or loudest == 0:
+            return audio
+        samples = audio.samples.astype(np.float64) / loudest
+        compressed = samples * self._gain(samples, audio.rate)
+        makeup = np.sqrt(np.sum(np.square(samples)) / np.sum(np.square(compressed)))
+        return fitted(audio, compressed * (makeup * loudest))
+
+    def _gain(self, samples: Samples, rate: int) -> Samples:
+        """The smooth, decoupled peak detector of Giannoulis, Massberg and Reiss (2012), without a loop.
+
+        A level that falls by `step` dB a sample from each peak on is a running maximum once that slope is taken out.
+        """
+        floor = 10 ** (self.threshold_db / 20)  # softer samples change nothing
+        db = 20 * np.log10(np.maximum(np.abs(samples), floor))
+        step = 20 / np.log(10) / (RELEASE_SECONDS * rate)
+        slope = step * np.arange(len(samples))
+        held = np.maximum.accumulate(db + slope) - slope
+        excess = np.maximum(held - self.threshold_db, 0)
+        keep = np.exp(-1 / (ATTACK_SECONDS * rate))
+        smooth = signal.lfilter([1 - keep], [1, -keep], excess)
+        gain: Samples = np.exp(smooth * ((1 / self.ratio - 1) * np.log(10) / 20))
+        return gain
+
+
+@dataclass(frozen=True)
+class Trim(Transformation):
+    """Cut what lies `top_db` or more below the loudest moment from both ends; silence and pauses within stay."""
+
+    top_db: float
+
+    LIMITS: ClassVar[dict[str, Range]] = {"top_db": (1, 200)}
+    RANGES: ClassVar[dict[str, Range]] = {"top_db": (30, 50)}
+
+    def __call__(self, audio: Audio) -> Audio:
+        span = loud(audio, self.top_db, margin_seconds=MARGIN_SECONDS)
+        return audio if span == slice(0, len(audio)) else audio.replace(audio.samples[span])
+
+
+def loud(audio: Audio, top_db: float, *, margin_seconds: float = 0.0) -> slice:
+    """From the first to the last frame less than `top_db` below the loudest; everything if all are silent."""
+    frame = max(1, round(FRAME_SECONDS * audio.rate))
+    levels = frame_levels(audio.samples, frame)
+    if not len(levels) or levels.max() == 0:
+        return slice(0, len(audio))
+    above = np.flatnonzero(levels > levels.max() * 10 ** (-top_db / 20))
+    margin = round(margin_seconds * audio.rate)
+    start, stop = int(above[0]) * frame - margin, (int(above[-1]) + 1) * frame + margin
+    return slice(max(0, start), min(len(audio), stop))
+
+
+def frame_levels(samples: npt.NDArray[np.floating], frame: int) -> Samples:
+    """The root mean square of each frame about the mean of the whole; the last frame may be shorter."""
+    if not len(samples):
+        return np.zeros(0)
+    centred = samples.astype(np.float64) - np.mean(samples, dtype=np.float64)
+    starts = np.arange(0, len(samples), frame)
+    sums = np.add.reduceat(np.square(centred), starts)
+    return np.asarray(np.sqrt(sums / np.diff(np.append(starts, len(samples)))))
