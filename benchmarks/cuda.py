@@ -135,6 +135,7 @@ def main() -> None:
     given = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, numpy {np.__version__}", flush=True)
     same_cells()
+    torch.set_float32_matmul_precision("high")  # TensorFloat-32 in the dense layers, as cuDNN has it in the LSTM
     net = DeepSpeechShaped(torch.Generator().manual_seed(0)).eval().cuda()
     over_bare(net, batch_size=given.batch_size)
     paper_scale(net, given.steps, batch_size=given.batch_size)
