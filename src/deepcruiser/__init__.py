@@ -6,10 +6,15 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiling import fit, profile
 from deepcruiser.audio import Audio
+from deepcruiser.campaign.campaign import Campaign, FailedTest, Replay
+from deepcruiser.campaign.fuzzing import fuzz
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.state import Guide
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
 from deepcruiser.datasets import Corpus, Sample, read_corpus
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
 from deepcruiser.systems import load_system
 from deepcruiser.systems.torch import TorchSystem
 from deepcruiser.trace import Run, System, Trace
@@ -19,18 +24,26 @@ __all__ = [
     "Audio",
     "BSCov",
     "BTCov",
+    "Campaign",
+    "CharacterErrorRate",
     "Corpus",
     "Coverage",
     "CoverageReport",
     "Criterion",
     "DeepCruiserError",
+    "Disagreement",
+    "FailedTest",
     "FileError",
     "Fit",
+    "Guide",
     "ISCov",
     "InputError",
     "MismatchError",
+    "Mutations",
+    "Oracle",
     "Profile",
     "Projections",
+    "Replay",
     "Run",
     "SBCov",
     "Sample",
@@ -38,10 +51,12 @@ __all__ = [
     "TorchSystem",
     "Trace",
     "WICov",
+    "WordErrorRate",
     "cover",
     "criterion",
     "export",
     "fit",
+    "fuzz",
     "literal_iscov",
     "load_system",
     "profile",

@@ -19,6 +19,9 @@ from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.stream import Progress, again_and_again, nothing_read, stream
 from deepcruiser.trace import Run, System, Trace
 
+#: For each kind of visit that a criterion counts, the numbers of those that are new.
+News = tuple[IntArray, ...]
+
 
 class Coverage:
     """How much of a model a growing set of tests covers under one criterion.
@@ -33,23 +36,31 @@ class Coverage:
         self._weights = criterion.required(model)
         self._value: float | None = 0.0
 
+    def new(self, trace: Trace | Visits) -> News:
+        """What the trace visits and no trace before it did, for each kind of visit that the criterion counts."""
+        visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
+        kinds = zip(self._seen, self.criterion.visited(visits), strict=True)
+        return tuple(visited[~mask[visited]] for mask, visited in kinds)
+
     def gain(self, trace: Trace | Visits) -> float:
         """By how much `value` would rise if the trace were added."""
-        new = self._new(trace)
-        for mask, visited in zip(self._seen, new, strict=True):
-            mask[visited] = True
+        new = self.new(trace)
+        if not any(map(len, new)):
+            return 0.0
+        self._mark(new, True)
         try:
-            return self._weight_of(new) / self._total if any(map(len, new)) else 0.0
+            return self._weight_of(new) / self._total
         finally:
-            for mask, visited in zip(self._seen, new, strict=True):
-                mask[visited] = False
+            self._mark(new, False)
 
     def add(self, trace: Trace | Visits) -> None:
         """Count the trace as tested."""
-        new = self._new(trace)
-        for mask, visited in zip(self._seen, new, strict=True):
-            mask[visited] = True
+        self.take(self.new(trace))
+
+    def take(self, new: News) -> None:
+        """Count what `new` found in some trace as visited."""
         if any(map(len, new)):
+            self._mark(new, True)
             self._value = None
 
     @property
@@ -103,14 +114,11 @@ class Coverage:
         covered, items = int(self.covered.sum()), len(self._weights)
         return f"{self.criterion.name:8} {self.value:7.2%}   {covered:,} of {items:,}"
 
-    def _new(self, trace: Trace | Visits) -> list[IntArray]:
-        """What the trace visits and no trace before it did, for each kind of visit."""
-        visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
-        return [
-            visited[~mask[visited]] for mask, visited in zip(self._seen, self.criterion.visited(visits), strict=True)
-        ]
+    def _mark(self, new: News, seen: bool) -> None:
+        for mask, visited in zip(self._seen, new, strict=True):
+            mask[visited] = seen
 
-    def _weight_of(self, new: list[IntArray]) -> float:
+    def _weight_of(self, new: News) -> float:
         """The weight of the items that are covered now and would not be without the visits `new`."""
         if self.criterion.takes is None:
             return float(self._weights[new[0]].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from deepcruiser.errors import InputError
 from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
@@ -29,21 +30,29 @@ EXTRA: Kinds = (Telephone, AddBackgroundNoise, Reverb)
 FAMILIES: tuple[Kinds, ...] = ((*VOLUME, Telephone), SPEED, (*CLEARNESS, AddBackgroundNoise, Reverb))
 
 
-def allowed(applied: Iterable[Transformation | type[Transformation]], available: Iterable[type] = PAPER) -> Kinds:
+def allowed(
+    applied: Iterable[Any],
+    available: Iterable[type] = PAPER,
+    *,
+    families: Iterable[tuple[type, ...]] = FAMILIES,
+    unaffected: tuple[type, ...] = UNAFFECTED,
+) -> tuple[Any, ...]:
     """The kinds t that may follow, given those applied since the seed, T: of the available ones, in their order,
 
         { t in S u UNAFFECTED | S a family with ({t} u S) n T = {} }
 
     So volume, speed and clearness change at most once each, and DRC and Trim come at most once, while a family is left.
-    When the result is empty, the test is spent.
+    When the result is empty, the test is spent. Other kinds of input have other families, with the same rule.
     """
-    T = {_known(kind if isinstance(kind, type) else type(kind)) for kind in applied}
-    left = [S for S in FAMILIES if T.isdisjoint(S)]
-    return tuple(t for t in map(_known, available) if t not in T and any(t in S + UNAFFECTED for S in left))
+    families = tuple(families)
+    known = {kind for S in families for kind in S} | set(unaffected)
+    T = {_known(kind if isinstance(kind, type) else type(kind), known) for kind in applied}
+    left = [S for S in families if T.isdisjoint(S)]
+    return tuple(t for t in available if _known(t, known) not in T and any(t in S or t in unaffected for S in left))
 
 
-def _known(kind: type) -> type[Transformation]:
-    if kind not in PAPER + EXTRA:
-        names = ", ".join(known.__name__ for known in PAPER + EXTRA)
+def _known(kind: type, known: set[type]) -> type:
+    if kind not in known:
+        names = ", ".join(sorted(k.__name__ for k in known))
         raise InputError(f"{kind.__name__} is in no family of transformations; those known are: {names}")
     return kind

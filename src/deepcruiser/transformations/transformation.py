@@ -36,7 +36,7 @@ class Transformation(ABC):
 
     def __post_init__(self) -> None:
         for name, limits in self.LIMITS.items():
-            object.__setattr__(self, name, _number(f"{type(self).__name__}: {name}", getattr(self, name), limits))
+            object.__setattr__(self, name, number(f"{type(self).__name__}: {name}", getattr(self, name), limits))
         if "seed" in _fields(self):
             object.__setattr__(self, "seed", _seed(type(self).__name__, getattr(self, "seed", None)))
 
@@ -103,7 +103,8 @@ def _fields(transformation: Any) -> set[str]:
     return {field.name for field in dataclasses.fields(transformation)}
 
 
-def _number(name: str, value: Any, limits: Range) -> float:
+def number(name: str, value: Any, limits: Range) -> float:
+    """The value as a float, if it is a number within the limits."""
     low, high = limits
     if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, not {value!r}")
@@ -113,7 +114,7 @@ def _number(name: str, value: Any, limits: Range) -> float:
 def _range(name: str, value: Any, limits: Range) -> Range:
     if not isinstance(value, tuple | list) or len(value) != 2:
         raise InputError(f"the range of {name} must be two numbers, the least and the greatest, not {value!r}")
-    low, high = (_number(f"the range of {name}", end, limits) for end in value)
+    low, high = (number(f"the range of {name}", end, limits) for end in value)
     if low > high:
         raise InputError(f"the range of {name} must begin with the least, not {value!r}")
     return low, high

@@ -34,7 +34,7 @@ class DRC(Transformation):
     ratio: float
 
     LIMITS: ClassVar[dict[str, Range]] = {"threshold_db": (-80, 0), "ratio": (1, 20)}
-    RANGES: ClassVar[dict[str, Range]] = {"threshold_db": (-30, -15), "ratio": (1.5, 3)}
+    RANGES: ClassVar[dict[str, Range]] = {"threshold_db": (-25, -10), "ratio": (1.5, 3)}
 
     def __call__(self, audio: Audio) -> Audio:
         loudest = peak(audio.samples)

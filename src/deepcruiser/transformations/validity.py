@@ -1,9 +1,9 @@
 """The gate that keeps mutants which nobody would understand out of a campaign: they are no failures of the system.
 
-A mutant may be longer or shorter than its seed, higher or lower, shifted by a filter or by the silence that was cut, so
-the samples cannot be compared. What can: how long it is against the speech of the seed, how loud it is, and its sound as
-such: levels in eight bands of the telephone's range, which is enough for words, moment by moment, along the best
-alignment in time (dynamic time warping).
+A mutant may be longer or shorter than its seed, higher or lower, shifted by a filter or by the silence that was cut,
+so the samples cannot be compared. What can: how long it is against the speech of the seed, how loud it is, and its
+sound as such: levels in eight bands of the telephone's range, which is enough for words, moment by moment, along the
+best alignment in time (dynamic time warping).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, signal
+from scipy import fft, ndimage, signal
 
 from deepcruiser.audio import Audio
-from deepcruiser.errors import InputError, MismatchError
-from deepcruiser.transformations.transformation import decibels, peak
-from deepcruiser.transformations.unaffected import FRAME_SECONDS, frame_levels, loud
+from deepcruiser.errors import MismatchError
+from deepcruiser.transformations.transformation import decibels, number, peak
+from deepcruiser.transformations.unaffected import FRAME_SECONDS, MARGIN_SECONDS, frame_levels, loud
 
 #: Full scale but for the last of 16 bits; a sample that reaches it was, or might have been, cut off.
 FULL_SCALE = 1 - 2**-15
@@ -26,16 +26,23 @@ FULL_SCALE = 1 - 2**-15
 #: What is this much below the loudest moment is no speech when it comes to how long the seed's speech is.
 SPEECH_DB = 30
 
+#: What is compared begins and ends with the first and the last moment less than this below the loudest: few noises
+#: reach it, and silence around the words, which is easily alike, has no say.
+CORE_DB = 25
+
 #: Eight bands, equally wide to the ear, of what a telephone lets through.
 LOWEST_HZ, HIGHEST_HZ, BANDS = 300, 3400, 8
 WINDOW_SECONDS = 0.032
 
-#: Levels are averaged over moments of this length, or longer ones, so that there are never too many.
-MOMENT_SECONDS = 0.08
+#: The levels of all moments this far apart are compared, or further, so that there are never too many of them; each is
+#: the mean over a little more than that, so that it hardly matters where the first moment lies.
+MOMENT_SECONDS = 0.048
 MOST_MOMENTS = 250
+OVERLAP = 5 / 3
 
-#: What is this much below the loudest moment counts as silent, whatever is in it.
-FLOOR_DB = 30
+#: 0 dB is the level that a tenth of the speech exceeds, and what is this much below counts as silent, whatever it is.
+LOUD_SHARE = 0.9
+FLOOR_DB = 22
 
 
 @dataclass(frozen=True)
@@ -52,17 +59,18 @@ class Validity:
     min_level_db: float = -60.0
     #: This share of the samples, beyond the seed's own, may be at full scale.
     max_clipped: float = 0.001
-    #: The mutant may be this many times as long as the seed, and the seed's speech this many times as long as the mutant.
+    #: The mutant may be so many times as long as the seed, and the seed's speech so many times as long as the mutant.
     max_stretch: float = 1.3
     #: The loudest 20 ms may be this much louder or softer than the seed's.
     max_level_change_db: float = 20.0
     #: The root mean square difference of the levels in the bands.
-    max_distance_db: float = 5.0
+    max_distance_db: float = 4.25
 
     def __post_init__(self) -> None:
-        for name, least in (("min_seconds", 0), ("max_clipped", 0), ("max_stretch", 1), ("max_distance_db", 0)):
-            if not getattr(self, name) >= least:
-                raise InputError(f"{name} must be {least} or more, not {getattr(self, name)!r}")
+        for name, least in (("min_seconds", 0), ("min_level_db", -200), ("max_clipped", 0), ("max_stretch", 1)):
+            number(f"Validity: {name}", getattr(self, name), (least, np.inf))
+        for name in ("max_level_change_db", "max_distance_db"):
+            number(f"Validity: {name}", getattr(self, name), (0, np.inf))
 
     def reason(self, seed: Audio, mutant: Audio) -> str | None:
         """Why the mutant is not worth a run, in a few words; None when it is."""
@@ -89,25 +97,25 @@ class Validity:
 
 
 def distance_db(one: Audio, other: Audio) -> float:
-    """How far apart two sounds of the same rate are: 0 for the same but for volume, 6 or more for other words."""
-    step = max(MOMENT_SECONDS, max(one.seconds, other.seconds) / MOST_MOMENTS)
-    first, second = _moments(one, step), _moments(other, step)
+    """How far apart two sounds of one rate are: 0 when only the volume differs, 4 or more when the words do."""
+    seconds = max(MOMENT_SECONDS, max(one.seconds, other.seconds) / MOST_MOMENTS)
+    first, second = _moments(one, seconds), _moments(other, seconds)
     squares = np.square(first).sum(1)[:, np.newaxis] + np.square(second).sum(1) - 2 * first @ second.T
     return float(np.sqrt(_warped(np.maximum(squares, 0) / BANDS)))
 
 
 def _moments(audio: Audio, seconds: float) -> npt.NDArray[np.float64]:
-    """The level in dB of each band in each moment; 0 is that of the loudest moment's bands, and none is below the floor."""
+    """The level in dB of each band in each moment; none is below the floor."""
     hop = max(1, round(WINDOW_SECONDS * audio.rate / 2))
-    padded = np.pad(audio.samples / np.float32(peak(audio.samples) or 1), (hop, 3 * hop))
+    samples = audio.samples[loud(audio, CORE_DB, margin_seconds=MARGIN_SECONDS)]
+    padded = np.pad(samples / np.float32(peak(samples) or 1), (hop, 3 * hop))
     frames = np.lib.stride_tricks.sliding_window_view(padded, 2 * hop)[::hop]
     power = np.square(np.abs(fft.rfft(frames * signal.get_window("hann", 2 * hop).astype(np.float32))))
-    bands = power @ _bands(hop, audio.rate)
-    count = max(1, round(seconds * audio.rate / hop))
-    starts = np.arange(0, len(bands), count)
-    energy = np.add.reduceat(bands, starts, dtype=np.float64) / np.diff(np.append(starts, len(bands)))[:, np.newaxis]
-    loudest = energy.mean(1).max()
-    return np.asarray(10 * np.log10(np.maximum(energy / (loudest or 1), 10 ** (-FLOOR_DB / 10))))
+    bands = (power @ _bands(hop, audio.rate)).astype(np.float64)
+    step = max(1, round(seconds * audio.rate / hop))
+    smooth = ndimage.uniform_filter1d(bands, max(1, round(step * OVERLAP)), axis=0, mode="nearest")
+    reference = float(np.quantile(smooth.mean(1), LOUD_SHARE))
+    return np.asarray(10 * np.log10(np.maximum(smooth[::step] / (reference or 1), 10 ** (-FLOOR_DB / 10))))
 
 
 @lru_cache(maxsize=8)
@@ -116,7 +124,7 @@ def _bands(hop: int, rate: int) -> npt.NDArray[np.float32]:
     mel = np.log1p(np.arange(hop + 1) * rate / (2 * hop) / 700)
     low, high = np.log1p(LOWEST_HZ / 700), np.log1p(HIGHEST_HZ / 700)
     at = (mel - low) / (high - low) * BANDS
-    return np.maximum(0, 1 - np.abs(at[:, np.newaxis] - np.arange(BANDS) - 0.5)).astype(np.float32)
+    return np.asarray(np.maximum(0, 1 - np.abs(at[:, np.newaxis] - np.arange(BANDS) - 0.5)), dtype=np.float32)
 
 
 def _warped(cost: npt.NDArray[np.float64]) -> float:
@@ -137,7 +145,7 @@ def _warped(cost: npt.NDArray[np.float64]) -> float:
             aside = np.minimum(last[first:stop], last[first + 1 : stop + 1])
             now[first + 1 : stop + 1] = np.minimum(aside + here, before[first:stop] + 2 * here)
         before, last = last, now
-    return float(last[rows]) / (rows + columns)
+    return float(last[rows] / (rows + columns))
 
 
 def _loudest_db(audio: Audio) -> float:
@@ -146,5 +154,5 @@ def _loudest_db(audio: Audio) -> float:
 
 
 def _clipped(audio: Audio) -> float:
-    """The share of samples at full scale; a single one, which a transformation may have scaled to it, does not count."""
+    """The share of samples at full scale; one, to which a transformation may have scaled the peak, does not count."""
     return max(0, int(np.count_nonzero(np.abs(audio.samples) >= FULL_SCALE)) - 1) / max(1, len(audio))

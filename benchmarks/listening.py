@@ -1,0 +1,156 @@
+"""What a listener would say of the transformations: PESQ and STOI of real speech at the ends of every range.
+
+    python -m benchmarks.listening ../shared/speech/LibriSpeech/test-clean-200 --noise ../shared/speech/noise
+
+writes the Markdown table of docs/transformations.md. It needs the packages pesq and pystoi. Both measures compare samples
+that lie side by side, so tempo and pitch are changed there and back: what is left is what the processing spoiled, twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from pesq import pesq
+from pystoi import stoi
+
+from deepcruiser.audio import Audio
+from deepcruiser.datasets import read_corpus
+from deepcruiser.transformations import (
+    CLEARNESS,
+    DRC,
+    EXTRA,
+    PAPER,
+    VOLUME,
+    AddBackgroundNoise,
+    ChangeSpeed,
+    PitchShift,
+    Transformation,
+    Trim,
+    Validity,
+    allowed,
+    apply,
+)
+from deepcruiser.transformations.validity import distance_db
+
+Change = Callable[[Audio], Audio]
+RATE = 16000
+
+
+def ends(kind: type[Transformation]) -> Iterator[Transformation]:
+    """All corners of the ranges of a kind."""
+    seed = {"seed": 1} if "seed" in kind.__dataclass_fields__ else {}
+    for values in itertools.product(*kind.RANGES.values()):
+        yield kind(**dict(zip(kind.RANGES, values, strict=True)), **seed)
+
+
+def background(folder: Path, snr_db: float) -> Change:
+    """Another recording and another place for every audio."""
+    rng = np.random.default_rng(0)
+    return lambda audio: AddBackgroundNoise.draw(rng, folder=folder, snr_db=(snr_db, snr_db))(audio)
+
+
+def there_and_back(change: Transformation) -> Change:
+    if isinstance(change, PitchShift):
+        return lambda audio: PitchShift(-change.semitones)(change(audio))
+    assert isinstance(change, ChangeSpeed)
+    return lambda audio: ChangeSpeed(1 / change.factor)(change(audio))
+
+
+def steady() -> Change:
+    """One of volume, one of clearness and DRC, drawn and in random order: the most that still keeps every length."""
+    rng = np.random.default_rng(0)
+
+    def change(audio: Audio) -> Audio:
+        kinds = [VOLUME[rng.integers(len(VOLUME))], CLEARNESS[rng.integers(len(CLEARNESS))], DRC]
+        return apply([kinds[i].draw(rng) for i in rng.permutation(3)], audio)
+
+    return change
+
+
+def spent() -> Change:
+    """Whatever is allowed, until nothing is."""
+    rng = np.random.default_rng(0)
+
+    def change(audio: Audio) -> Audio:
+        applied: list[Transformation] = []
+        while kinds := allowed(applied):
+            applied.append(kinds[rng.integers(len(kinds))].draw(rng))
+        return apply(applied, audio)
+
+    return change
+
+
+def measures(speech: Sequence[Audio], change: Change) -> str:
+    """PESQ and STOI, each as its mean and, in brackets, the value that one in twenty is below."""
+    pairs = [(audio.samples, change(audio).samples) for audio in speech]
+    cut = [(a[: len(b)], b[: len(a)]) for a, b in pairs]  # there and back may end a sample apart
+    quality = [pesq(RATE, a, b, "wb") for a, b in cut]
+    clarity = [stoi(a, b, RATE) for a, b in cut]
+    return (
+        f"{np.mean(quality):.2f} ({np.percentile(quality, 5):.2f}) | "
+        f"{np.mean(clarity):.3f} ({np.percentile(clarity, 5):.3f})"
+    )
+
+
+def gate(speech: Sequence[Audio], change: Change, rejected: Counter[str]) -> str:
+    """The gate's distance, as its median and maximum, and how many the gate rejects."""
+    distances, count = [], 0
+    for audio in speech:
+        mutant = change(audio)
+        distances.append(distance_db(audio, mutant))
+        if reason := Validity().reason(audio, mutant):
+            rejected[reason.split(":")[0]] += 1
+            count += 1
+    return f"{np.median(distances):.1f} ({max(distances):.1f}) | {count}"
+
+
+def row(name: str, *cells: str) -> None:
+    print("|", " | ".join((name, *cells)), "|", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("--noise", type=Path, help="a folder of recordings for AddBackgroundNoise")
+    parser.add_argument("--count", type=int, default=40, help="utterances, spread evenly over the corpus (default: 40)")
+    given = parser.parse_args()
+    samples = read_corpus(given.corpus).samples
+    chosen = [samples[i * len(samples) // given.count] for i in range(min(given.count, len(samples)))]
+    speech = [sample.input.resample(RATE) for sample in chosen]
+    print(f"{len(speech)} of {len(samples)} utterances of {Path(given.corpus).name}, {RATE} Hz\n")
+    row("transformation", "PESQ, mean (5 %)", "STOI, mean (5 %)", "distance in dB, median (max)", "rejected")
+    row("---", "---:", "---:", "---:", "---:")
+    rejected: Counter[str] = Counter()
+    for kind in PAPER + EXTRA:
+        if kind is AddBackgroundNoise:
+            for snr_db in kind.RANGES["snr_db"] if given.noise else ():
+                change = background(given.noise, snr_db)
+                row(
+                    f"`AddBackgroundNoise(..., snr_db={snr_db})`",
+                    measures(speech, change),
+                    gate(speech, change, rejected),
+                )
+            continue
+        for end in ends(kind):
+            steady_length = kind not in (PitchShift, ChangeSpeed, Trim)
+            row(f"`{end}`", measures(speech, end) if steady_length else "- | -", gate(speech, end, rejected))
+            if kind in (PitchShift, ChangeSpeed):
+                row("... there and back", measures(speech, there_and_back(end)), "- | -")
+    row("volume, clearness and DRC, drawn", measures(speech, steady()), gate(speech, steady(), rejected))
+    row("drawn until the test is spent", "- | -", gate(speech, spent(), rejected))
+    print(f"\nrejected: {dict(rejected) or 'none'}")
+    for trim in ends(Trim):
+        cut = [audio.seconds - trim(audio).seconds for audio in speech]
+        print(
+            f"{trim} cuts {np.mean(cut):.2f} s ({max(cut):.2f} at most) of {np.mean([a.seconds for a in speech]):.2f} s"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

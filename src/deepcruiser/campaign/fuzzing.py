@@ -1,0 +1,233 @@
+"""Running a campaign: the loop, its folder, its clock, and when it stops."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.campaign.campaign import Campaign
+from deepcruiser.campaign.events import Event, Ran, Seeded, Step
+from deepcruiser.campaign.loop import loop
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.running import run_all
+from deepcruiser.campaign.seeds import Seeds, sow
+from deepcruiser.campaign.state import Guide, State
+from deepcruiser.campaign.store import Store, as_json
+from deepcruiser.campaign.workshop import Workshop, digest_of
+from deepcruiser.criteria import BSCov, Criterion
+from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.oracles import Oracle, WordErrorRate
+from deepcruiser.trace import System
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a campaign tells while it runs: what just happened, and the state it led to."""
+
+    state: State
+    events: tuple[Event, ...]
+    seconds: float
+    resumed: bool
+
+
+def fuzz(
+    system: System,
+    model: AbstractModel,
+    seeds: Iterable[Any],
+    *,
+    folder: str | os.PathLike[str],
+    guide: Guide | Criterion | Sequence[Criterion] | str = BSCov,
+    oracle: Oracle | None = None,
+    mutations: Mutations | None = None,
+    select: str = "rarity",
+    pick: str = "thompson",
+    minutes: float | None = None,
+    runs: int | None = None,
+    until_coverage: float | None = None,
+    seed: int = 0,
+    batch_size: int = 16,
+    workers: int | None = None,
+    limit_seconds: float | None = 60.0,
+    watch: Callable[[Status], None] = lambda _: None,
+) -> Campaign:
+    """Look for inputs that the system gets wrong: transform the seeds, keep what increases coverage, save what fails.
+
+    Stops after `minutes`, `runs` (in whole batches), at `until_coverage` of the first criterion, when every test is
+    spent, or at Ctrl-C; the same call on the same folder goes on from there, as if it had never stopped. `workers`
+    processes make the mutants (as many as there are cores, unless told); their number changes nothing but the time.
+    `limit_seconds` is how long the system may take for a batch before that counts as a time-out.
+    """
+    guide, oracle, mutations = Guide.of(guide), oracle or WordErrorRate(above=0.3), mutations or Mutations()
+    if batch_size < 1:
+        raise InputError(f"batch_size must be at least 1, not {batch_size}")
+    model.origin.check(system)
+    sown, rng = Seeds(seeds), np.random.default_rng(seed)
+    state = State(model, guide, mutations, select=select, pick=pick)
+    workers = (os.cpu_count() or 1) if workers is None else workers
+
+    def run(inputs: list[Any]) -> list[Any]:
+        return run_all(system, inputs, limit_seconds=limit_seconds)
+
+    with Store.open(folder, write=True) as store, _interruptions() as interrupted:
+        store.configure(
+            {
+                "guide": guide.name,
+                "oracle": oracle.name,
+                "kinds": [kind.__name__ for kind in mutations.kinds],
+                "ranges": as_json(dict(mutations.ranges)),
+                "select": select,
+                "pick": pick,
+                "seed": seed,
+                "batch_size": batch_size,
+                "model": model.fingerprint,
+                "system": str(getattr(system, "fingerprint", "")),
+                "seeds": list(sown),
+            }
+        )
+        resumed = store.meta("random") is not None
+        before = store.history()[-1]["seconds"] if resumed else 0.0
+        began = time.monotonic()
+
+        def tell(step: Step) -> None:
+            seconds = before + time.monotonic() - began
+            store.save(step, mutations, _history(state, seconds), _failures(step, state, mutations))
+            watch(Status(state, step.events, seconds, resumed))
+
+        if resumed:
+            plan = store.plan(mutations)
+            state.apply_again(_unchanged(store.events(mutations), sown), plan)
+            rng.bit_generator.state = store.meta("random")
+            watch(Status(state, (), before, resumed))
+        else:
+            store.put("versions", _versions())
+            step = _begin(state, sown, run, oracle, rng, batch_size=batch_size)
+            tell(step)
+            plan = step.plan
+
+        def why_stop() -> str:
+            if interrupted.is_set():
+                return "interrupted"
+            if minutes is not None and time.monotonic() - began >= minutes * 60:
+                return f"{minutes:g} minutes are over"
+            if runs is not None and state.runs >= runs:
+                return f"{state.runs:,} runs are done"
+            if until_coverage is not None and state.coverages[0].value >= until_coverage:
+                return f"{guide.criteria[0]} reached {state.coverages[0].value:.1%}"
+            return ""
+
+        with Workshop(sown, state.queue, mutations.invalid, workers=workers) as workshop:
+            steps = loop(state, workshop, run, oracle, rng, batch_size=batch_size, plan=plan)
+            while not (stopped := why_stop()):
+                upcoming = next(steps, None)
+                if upcoming is None:
+                    stopped = "every test is spent"
+                    break
+                tell(upcoming)
+    return Campaign.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations, stopped=stopped)
+
+
+def _begin(
+    state: State,
+    seeds: Seeds,
+    run: Callable[[list[Any]], list[Any]],
+    oracle: Oracle,
+    rng: np.random.Generator,
+    *,
+    batch_size: int,
+) -> Step:
+    """Run the seeds and draw the first plan."""
+    events = []
+    for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size):
+        state.apply(event)
+        events.append(event)
+    if not len(state.queue):
+        first = events[0]
+        raise InputError(
+            f"none of the {len(events):,} seeds can be used ({_counted(state.set_aside)}); the first, "
+            f"{first.seed!r}: {first.output}"
+        )
+    if all(len(test.visited) <= len(state.model.initial) for test in state.queue.tests.values()):
+        raise InputError(
+            "the seeds reach no state of the model but the initial one: is it a model of another system, or audio at "
+            "another rate?"
+        )
+    plan = state.plan(rng, batch_size)
+    return Step(tuple(events), plan, dict(rng.bit_generator.state), (None,) * len(events))
+
+
+def _unchanged(events: Iterable[Event], seeds: Seeds) -> Iterator[Event]:
+    """The events, after a look at each seed: whether it still is what it was when the campaign began."""
+    for event in events:
+        if isinstance(event, Seeded) and event.outcome == "kept" and digest_of(seeds[event.seed]) != event.digest:
+            raise MismatchError(f"the seed {event.seed!r} has changed since the campaign began: give another folder")
+        yield event
+
+
+def _history(state: State, seconds: float) -> dict[str, Any]:
+    return {
+        "runs": state.runs,
+        "seconds": round(seconds, 3),
+        "queue": [coverage.value for coverage in state.coverages],
+        "executed": [coverage.value for coverage in state.executed],
+    }
+
+
+def _failures(step: Step, state: State, mutations: Mutations) -> dict[int, dict[str, Any]]:
+    """What the files beside failing inputs tell, by number."""
+    found = {}
+    for event in step.events:
+        if isinstance(event, Ran) and event.outcome == "failed":
+            parent = state.queue.tests[event.parent]
+            found[event.number] = {
+                "number": event.number,
+                "seed": parent.seed,
+                "recipe": [mutations.to_dict(change) for change in (*parent.recipe, event.transformation)],
+                "kind": event.reason,
+                "reference": as_json(parent.reference),
+                "output": as_json(event.output),
+                "score": event.score,
+                "sha256": event.digest,
+            }
+    return found
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
+
+
+def _versions() -> dict[str, str]:
+    packages = ("deepcruiser", "numpy", "scipy", "torch", "soxr", "python-stretch")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+@contextmanager
+def _interruptions() -> Iterator[threading.Event]:
+    """Ctrl-C sets the event, so that the batch under way is finished and saved; a second one ends it at once."""
+    interrupted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupted
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def note(signum: int, frame: FrameType | None) -> None:
+        if interrupted.is_set():
+            raise KeyboardInterrupt
+        interrupted.set()
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,68 @@
+"""What a campaign may do to an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from deepcruiser.errors import InputError
+from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed
+
+
+class Mutation(Protocol):
+    """A transformation of some kind of input with its parameters chosen: a frozen dataclass of plain values."""
+
+    def __call__(self, value: Any, /) -> Any: ...
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator, **ranges: Any) -> Self: ...
+
+
+@dataclass(frozen=True)
+class Mutations:
+    """The kinds of transformation that a campaign draws from, how they combine, and when a mutant is still valid.
+
+    `invalid(seed, mutant)` says why a mutant is none, or None. `ranges` overrides those of single kinds:
+    `{"AddWhiteNoise": {"snr_db": (25, 40)}}`.
+    """
+
+    kinds: tuple[Any, ...] = PAPER
+    families: tuple[tuple[Any, ...], ...] = FAMILIES
+    unaffected: tuple[Any, ...] = UNAFFECTED
+    invalid: Callable[[Any, Any], str | None] = Validity().reason
+    ranges: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [kind.__name__ for kind in self.kinds]
+        if unknown := set(self.ranges) - set(names):
+            raise InputError(f"ranges for {', '.join(sorted(unknown))}, but the kinds are: {', '.join(names)}")
+
+    @classmethod
+    def everything(cls) -> Self:
+        """All transformations of sound, those beyond the paper as well."""
+        return cls(kinds=PAPER + EXTRA)
+
+    def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
+        """The kinds that may follow those applied; none when the test is spent."""
+        return allowed(applied, self.kinds, families=self.families, unaffected=self.unaffected)
+
+    def draw(self, kind: Any, rng: np.random.Generator) -> Any:
+        """A transformation of that kind with random parameters."""
+        return kind.draw(rng, **self.ranges.get(kind.__name__, {}))
+
+    def to_dict(self, transformation: Any) -> dict[str, Any]:
+        """A transformation as JSON holds it: `{"name": "ChangeSpeed", "factor": 1.07}`."""
+        return {"name": type(transformation).__name__, **asdict(transformation)}
+
+    def from_dict(self, data: Mapping[str, Any]) -> Any:
+        """The transformation that `to_dict` made this of."""
+        for kind in self.kinds:
+            if kind.__name__ == data["name"]:
+                return kind(**{item.name: data[item.name] for item in fields(kind)})
+        raise InputError(
+            f"no transformation {data['name']!r} in this campaign; its kinds are: "
+            f"{', '.join(kind.__name__ for kind in self.kinds)}"
+        )

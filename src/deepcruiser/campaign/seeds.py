@@ -1,0 +1,111 @@
+"""The seeds of a campaign: which of them the system gets right, and their inputs whenever they are needed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.campaign.events import Seeded
+from deepcruiser.campaign.running import Problem
+from deepcruiser.campaign.workshop import digest_of
+from deepcruiser.coverage import Coverage
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.oracles import Oracle, is_finite
+from deepcruiser.stream import again_and_again, named
+from deepcruiser.trace import Run
+
+#: Inputs of so many seeds are held ready; the others are read again.
+_READY = 128
+_NOTHING = np.empty(0, np.int64)
+
+
+class Seeds(Mapping[str, Any]):
+    """The inputs of the seeds by name; read when asked for."""
+
+    def __init__(self, data: Iterable[Any]) -> None:
+        data, _ = again_and_again(data)
+        self._items = dict(named(data))
+        self._ready: OrderedDict[str, Any] = OrderedDict()
+
+    def text(self, name: str) -> str | None:
+        """What is said in a seed, or its right label, where that is known."""
+        text = getattr(self._items[name], "text", None)
+        return text if isinstance(text, str) else None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._items:
+            raise InputError(f"there is no seed {name!r} among the {len(self):,} given")
+        if name not in self._ready:
+            item = self._items[name]
+            self._ready[name] = item.input if hasattr(type(item), "input") else item
+            if len(self._ready) > _READY:
+                self._ready.popitem(last=False)
+        return self._ready[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
+def sow(
+    seeds: Seeds,
+    coverages: Sequence[Coverage],
+    run: Callable[[list[Any]], Sequence[Run | Problem]],
+    oracle: Oracle,
+    *,
+    batch_size: int,
+    watch: Callable[[int], None] = lambda _: None,
+) -> Iterator[Seeded]:
+    """Run every seed. Those that cannot be read, or that the system fails already, are set aside.
+
+    `coverages` are those that the seeds are to be added to; the caller adds each before asking for the next.
+    """
+    names = list(seeds)
+    for start in range(0, len(names), batch_size):
+        batch = names[start : start + batch_size]
+        inputs: dict[str, Any] = {}
+        unreadable: dict[str, str] = {}
+        for name in batch:
+            try:
+                inputs[name] = seeds[name]
+            except DeepCruiserError as error:
+                unreadable[name] = str(error)
+        results = dict(zip(inputs, run(list(inputs.values())), strict=True))
+        for position, name in enumerate(batch, start):
+            if name in unreadable:
+                yield _aside(position, name, "unreadable", unreadable[name])
+            else:
+                yield _judged(position, name, inputs[name], results[name], seeds.text(name), coverages, oracle)
+        watch(min(start + batch_size, len(names)))
+
+
+def _judged(
+    position: int,
+    name: str,
+    value: Any,
+    result: Run | Problem,
+    text: str | None,
+    coverages: Sequence[Coverage],
+    oracle: Oracle,
+) -> Seeded:
+    if isinstance(result, Problem):
+        return _aside(position, name, result.kind, result.said)
+    if not is_finite(result.output):
+        return _aside(position, name, "not finite", result.output)
+    reference = oracle.reference(text, result.output)
+    score = oracle.score(reference, result.output)
+    if oracle.fails(score):
+        return _aside(position, name, "failed already", result.output, reference=reference, score=score)
+    visits = coverages[0].model.visits([result.trace], names=[name])
+    news = tuple(coverage.new(visits) for coverage in coverages)
+    digest = digest_of(value)
+    return Seeded(position, name, "kept", "", result.output, reference, score, digest, visits.states, news)
+
+
+def _aside(position: int, name: str, reason: str, output: Any, *, reference: Any = None, score: float = 0.0) -> Seeded:
+    return Seeded(position, name, "rejected", reason, output, reference, score, "", _NOTHING, ())
