@@ -2,15 +2,15 @@
 
     python -m benchmarks.listening ../shared/speech/LibriSpeech/test-clean-200 --noise ../shared/speech/noise
 
-writes the Markdown table of docs/transformations.md. It needs the packages pesq and pystoi. Both measures compare samples
-that lie side by side, so tempo and pitch are changed there and back: what is left is what the processing spoiled, twice.
+writes the Markdown tables of docs/transformations.md. It needs the packages pesq and pystoi. Both measures compare
+samples that lie side by side, so tempo and pitch are changed there and back: what is left is what the processing
+spoiled, twice.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -28,8 +28,14 @@ from deepcruiser.transformations import (
     PAPER,
     VOLUME,
     AddBackgroundNoise,
+    AddWhiteNoise,
     ChangeSpeed,
+    ChangeVolume,
+    ExtractHarmonic,
+    HighPassFilter,
+    LowPassFilter,
     PitchShift,
+    Reverb,
     Transformation,
     Trim,
     Validity,
@@ -110,6 +116,34 @@ def gate(speech: Sequence[Audio], change: Change, rejected: Counter[str]) -> str
     return f"{np.median(distances):.1f} ({max(distances):.1f}) | {count}"
 
 
+def stopped(speech: Sequence[Audio]) -> None:
+    """What is no longer the same utterance, and how much of it the gate stops."""
+    following = dict(zip(map(id, speech), [*speech[1:], speech[0]], strict=True))
+    spoiled: dict[str, Change] = {
+        "another utterance": lambda audio: following[id(audio)],
+        "another utterance, as long": lambda audio: audio.replace(np.resize(following[id(audio)].samples, len(audio))),
+        "backwards": lambda audio: audio.replace(audio.samples[::-1]),
+        "the first half": lambda audio: audio.replace(audio.samples[: len(audio) // 2]),
+        "cut off 20 dB below its peak": lambda audio: audio.replace(
+            np.clip(audio.samples / np.abs(audio.samples).max() * 10, -1, 1)
+        ),
+    }
+    changes = [AddWhiteNoise(10, 1), AddWhiteNoise(5, 1), AddWhiteNoise(0, 1), HighPassFilter(1000), LowPassFilter(600)]
+    changes += [
+        ChangeSpeed(2),
+        ChangeSpeed(0.5),
+        PitchShift(7),
+        ChangeVolume(-30),
+        ExtractHarmonic(1),
+        Reverb(3, -10, 1),
+    ]
+    spoiled |= {f"`{change}`": change for change in changes}
+    row("what was done", "distance in dB, median (max)", "rejected")
+    row("---", "---:", "---:")
+    for name, change in spoiled.items():
+        row(name, gate(speech, change, Counter()))
+
+
 def row(name: str, *cells: str) -> None:
     print("|", " | ".join((name, *cells)), "|", flush=True)
 
@@ -145,12 +179,16 @@ def main() -> None:
     row("volume, clearness and DRC, drawn", measures(speech, steady()), gate(speech, steady(), rejected))
     row("drawn until the test is spent", "- | -", gate(speech, spent(), rejected))
     print(f"\nrejected: {dict(rejected) or 'none'}")
+    for beyond in (AddWhiteNoise(20, 1), ExtractHarmonic(1)):
+        print(f"beyond the ranges: {beyond} has", measures(speech, beyond))
     for trim in ends(Trim):
         cut = [audio.seconds - trim(audio).seconds for audio in speech]
         print(
             f"{trim} cuts {np.mean(cut):.2f} s ({max(cut):.2f} at most) of {np.mean([a.seconds for a in speech]):.2f} s"
         )
+    print()
+    stopped(speech)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

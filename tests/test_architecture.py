@@ -19,6 +19,7 @@ LAYERS = (
     ("criteria",),
     ("coverage", "oracles"),
     ("campaign",),
+    ("report",),
     ("systems",),
     ("cli",),
 )

@@ -1,8 +1,8 @@
 """The documentation, run: every Python block and every command of the README and of docs/, in the order of reading.
 
 The blocks of one file share a namespace and a working folder, in which lies what the examples take for granted: a
-recogniser, some speech, and the README's asr.py. A Python block that begins with a comment such as `# asr.py` is also written to that file.
-Lines under a command are its output, up to the numbers; `...` stands for any lines.
+recogniser, some speech, and the README's asr.py. A Python block that begins with a comment such as `# asr.py` is also
+written to that file. Lines under a command are its output, up to the numbers; `...` stands for any lines.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("path", RUN, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_example_runs(path: Path, folder: Path) -> None:
     namespace: dict[str, object] = {"__name__": "__docs__"}
     ran = 0
@@ -183,7 +183,9 @@ def check_named(command: str, where: str) -> None:
         assert command in known, f"{where}: nobody checks the command {command!r}"
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path not in RUN], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in ALL if path not in RUN], ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_other_commands_name_what_is_there(path: Path) -> None:
     for block in blocks(path):
         where = f"{path.relative_to(ROOT)}, line {block.line}"
@@ -192,7 +194,7 @@ def test_other_commands_name_what_is_there(path: Path) -> None:
             check_named(command, where)
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_modules_and_files_are_there(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     for target, _, anchor in (link.partition("#") for link in re.findall(r"\]\(([^)\s]+)\)", text)):

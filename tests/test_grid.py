@@ -70,6 +70,8 @@ def test_what_lies_too_far_out_is_said_with_its_numbers() -> None:
     with pytest.raises(dc.InputError, match=r"interval 100,000,000,000 of component 1.*0 to 99.*fewer components"):
         one.encode(one.cells(np.array([[0.5, 1e9, 0.5]])))
     assert one.encode(one.cells(np.array([[0.5, 1e3, 0.5]]))) > 0
+    with pytest.raises(dc.InputError, match="of component 0"):
+        grid([0.0], [1.0], 10).encode(grid([0.0], [1.0], 10).cells(np.array([[1e30], [1e35]])))
 
 
 def test_grids_that_cannot_be_numbered_are_refused() -> None:

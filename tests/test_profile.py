@@ -201,6 +201,12 @@ class TestBadInput:
         with pytest.raises(dc.InputError, match="have no steps"):
             dc.Profile.of([dc.Trace(np.ones((1, 4)), np.ones((0, 2)))])
 
+    def test_a_model_of_traces_without_steps_requires_nothing_but_states(self) -> None:
+        projections = dc.Profile.of(walks(np.random.default_rng(0), 9)).projections
+        start = dc.Trace(np.zeros((1, 4)), np.zeros((0, 2)))
+        model = dc.Profile.of([start], projections=projections).abstract(4)
+        assert [c(model, [start]) for c in (dc.BSCov, dc.BTCov, dc.ISCov, dc.WICov)] == [1.0, 0.0, 0.0, 0.0]
+
     def test_lengths_that_do_not_match(self) -> None:
         with pytest.raises(dc.InputError, match="5 states do not fit 5 inputs"):
             dc.Trace(np.ones((5, 2)), np.ones((5, 2)))

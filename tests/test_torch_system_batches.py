@@ -310,3 +310,26 @@ def test_the_network_is_left_as_it_was_found(wrap, feed, choice):
     assert all(torch.equal(before[0][name], after[0][name]) for name in before[0])
     assert before[1:] == after[1:]
     assert any(before[1])
+
+
+@pytest.mark.parametrize("count", [1, 3, 16])
+def test_a_cells_own_state_is_split_by_input(count: int) -> None:
+    class Loop(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = torch.nn.GRUCell(8, 16)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = torch.zeros(len(x), 16)
+            for step in x.unbind(1):
+                h = self.cell(step, h)
+            return h
+
+    net = Loop().eval()
+    inputs = [torch.randn(5, 8, generator=torch.Generator().manual_seed(i)) for i in range(count)]
+    runs = TorchSystem(net, "cell").run(inputs)
+    with torch.no_grad():
+        expected = net(torch.stack(inputs))
+    for run, row in zip(runs, expected, strict=True):
+        assert torch.equal(torch.from_numpy(run.output), row)
+        assert torch.equal(run.trace.states[-1], row)

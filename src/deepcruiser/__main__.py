@@ -2,4 +2,5 @@
 
 from deepcruiser.cli import main
 
-main()
+if __name__ == "__main__":  # and not when a process that makes mutants imports it
+    main()

@@ -57,13 +57,10 @@ class _ErrorRate:
     def __post_init__(self) -> None:
         if not 0 <= self.above < float("inf"):
             raise InputError(f"above must be 0 or more, not {self.above}")
-        if self.against not in (None, "text", "output"):
-            raise InputError(f"against must be 'text', 'output' or None, not {self.against!r}")
+        _check(self.against)
 
     def reference(self, text: str | None, output: Any) -> str:
-        if self.against == "text" and text is None:
-            raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
-        return _plain(output if self.against == "output" or text is None else text)
+        return _plain(_compared(self.against, text, output))
 
     def fails(self, score: float) -> bool:
         return score > self.above
@@ -75,10 +72,10 @@ class WordErrorRate(_ErrorRate):
 
     @property
     def name(self) -> str:
-        return f"word error rate above {self.above:g}"
+        return f"word error rate above {self.above:g}{_named(self.against)}"
 
     def score(self, reference: str, output: Any) -> float:
-        return float(jiwer.wer(reference, _plain(output)))
+        return float(jiwer.wer(_plain(reference), _plain(output)))
 
 
 @dataclass(frozen=True)
@@ -87,34 +84,34 @@ class CharacterErrorRate(_ErrorRate):
 
     @property
     def name(self) -> str:
-        return f"character error rate above {self.above:g}"
+        return f"character error rate above {self.above:g}{_named(self.against)}"
 
     def score(self, reference: str, output: Any) -> float:
-        return float(jiwer.cer(reference, _plain(output)))
+        return float(jiwer.cer(_plain(reference), _plain(output)))
 
 
 @dataclass(frozen=True)
 class Disagreement:
     """Another answer than the reference, for classifiers: a seed's text is its right label.
 
-    `against` is "text", "output" or None, as of `WordErrorRate`. Arrays agree if all their numbers do.
+    `against` is "text", "output" or None, as of `WordErrorRate`. Arrays agree if all their numbers do, and a label that
+    is a number agrees with its text, "3".
     """
 
     against: Against | None = None
 
+    def __post_init__(self) -> None:
+        _check(self.against)
+
     @property
     def name(self) -> str:
-        return "another answer"
+        return f"another answer{_named(self.against)}"
 
     def reference(self, text: str | None, output: Any) -> Any:
-        if self.against == "text" and text is None:
-            raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
-        return output if self.against == "output" or text is None else text
+        return _compared(self.against, text, output)
 
     def score(self, reference: Any, output: Any) -> float:
-        if isinstance(reference, np.ndarray) or isinstance(output, np.ndarray):
-            return float(not np.array_equal(reference, output))
-        return float(reference != output)
+        return float(not _agree(reference, output))
 
     def fails(self, score: float) -> bool:
         return score > 0
@@ -133,6 +130,34 @@ def is_finite(output: Any) -> bool:
     if isinstance(output, list | tuple):
         return all(map(is_finite, output))
     return True
+
+
+def _agree(reference: Any, output: Any) -> bool:
+    if isinstance(reference, str) and isinstance(output, int | np.integer):
+        return reference == str(output)
+    if isinstance(reference, list | tuple) and isinstance(output, list | tuple):
+        return len(reference) == len(output) and all(map(_agree, reference, output))
+    if isinstance(reference, dict) and isinstance(output, dict):
+        return reference.keys() == output.keys() and all(_agree(reference[key], output[key]) for key in reference)
+    reference, output = (x.cpu().numpy() if isinstance(x, torch.Tensor) else x for x in (reference, output))
+    if isinstance(reference, np.ndarray) or isinstance(output, np.ndarray):
+        return np.array_equal(reference, output)
+    return bool(reference == output)
+
+
+def _check(against: Any) -> None:
+    if against not in (None, "text", "output"):
+        raise InputError(f"against must be 'text', 'output' or None, not {against!r}")
+
+
+def _compared(against: Against | None, text: str | None, output: Any) -> Any:
+    if against == "text" and text is None:
+        raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
+    return output if against == "output" or text is None else text
+
+
+def _named(against: Against | None) -> str:
+    return f" (against the {against})" if against else ""
 
 
 def _plain(text: Any) -> str:

@@ -67,7 +67,7 @@ class Grid:
     @cached_property
     def margin(self) -> int:
         """How many intervals beyond the bounds still have a code of their own."""
-        low, high = 0, 2**62  # the largest margin whose cells can all be numbered
+        low, high = 0, 2**61  # the largest margin whose cells can all be numbered, below what `cells` clips to
         while low < high:
             middle = (low + high + 1) // 2
             fits = prod(n + 2 * middle for n in self._intervals) <= _CODES

@@ -208,7 +208,7 @@ class Configuration:
 
 
 def _bounds(rows: Rows) -> Bounds:
-    blocks = [(block.min(0), block.max(0)) for block in rows.blocks()]
+    blocks = [(block.min(0), block.max(0)) for block in rows.blocks()] or [np.zeros((2, rows.width))]
     lower = np.min([block[0] for block in blocks], axis=0)
     upper = np.max([block[1] for block in blocks], axis=0)
     return lower.astype(np.float64), upper.astype(np.float64)

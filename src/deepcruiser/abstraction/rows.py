@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 #: Below this many bytes the rows stay in memory.
-_IN_MEMORY = 2**24
+_IN_MEMORY = 2**22
 _BLOCK_ROWS = 2**18
 
 
 class Rows:
-    """A growing table of single-precision rows: in memory while it is small, in a temporary file beyond 16 MB."""
+    """A growing table of single-precision rows: in memory while it is small, in a temporary file beyond 4 MB."""
 
     dtype = np.dtype("<f4")
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.judging import Verdict, verdict
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.running import Problem, run_all
+from deepcruiser.campaign.running import run_all
 from deepcruiser.campaign.seeds import Seeds
-from deepcruiser.campaign.store import Store, as_json
-from deepcruiser.campaign.workshop import digest_of
+from deepcruiser.campaign.store import Store
+from deepcruiser.campaign.values import as_json, digest_of
+from deepcruiser.campaign.versions import changed_since
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
@@ -70,28 +73,41 @@ class FailedTest:
         self, system: System, *, model: AbstractModel | None = None, limit_seconds: float | None = None
     ) -> Replay:
         """Make the input again, run the system on it, and compare input, answer and states with what was stored."""
-        value = self.make()
+        value, oracle = self.make(), self.campaign.oracle
         (result,) = run_all(system, [value], limit_seconds=limit_seconds)
-        differences = []
-        if digest_of(value) != self.digest:
-            differences.append("the input is not the same: another version of a library, or a changed seed")
-        if isinstance(result, Problem):
-            output, score, fails = result.said, 0.0, True
-            if result.kind != self.kind:
-                differences.append(f"{result.kind} ({result.said}) where it was {self.kind}")
-        else:
-            output = result.output
-            oracle = self.campaign.oracle
-            score = 0.0 if oracle is None else oracle.score(self.reference, output)
-            fails = self.kind == "not finite" if oracle is None else oracle.fails(score)
-            if as_json(output) != as_json(self.output):
-                differences.append(f"the answer is {output!r} where it was {self.output!r}")
-            model = model or self.campaign.model
-            if model is not None and self.kind == "wrong":
-                now = set(model.visits(result.trace).states.tolist())
-                if now != set(self.visited):
-                    differences.append(f"{len(now ^ set(self.visited))} states of the model are other ones")
-        return Replay(self.number, value, output, score, fails, tuple(differences))
+        found = verdict(result, model or self.campaign.model, oracle, reference=lambda _: self.reference)
+        same = as_json(found.output) == as_json(self.output)
+        kind = found.kind or ("wrong" if oracle is None and same else "")
+        differences = [self._other_system(system), self._other_input(value), self._other_answer(found, kind)]
+        if found.visits is not None and self.kind == "wrong":
+            now, then = set(found.visits.states.tolist()), set(self.visited)
+            differences.append(
+                f"{len(now ^ then)} of {len(now | then)} states of the model are other ones" * (now != then)
+            )
+        score = self.score if oracle is None and same else found.score
+        return Replay(self.number, value, found.output, score, bool(kind), tuple(filter(None, differences)))
+
+    def _other_system(self, system: System) -> str:
+        now, then = str(getattr(system, "fingerprint", "")), self.campaign.configuration.get("system", "")
+        return f"the system is another one ({now[:12]} where it was {then[:12]})" if now != then else ""
+
+    def _other_input(self, value: Any) -> str:
+        if digest_of(value) == self.digest:
+            return ""
+        if digest_of(self.campaign.seeds[self.seed]) != self.campaign.seed_digests[self.seed]:
+            return f"the input is not the same: the seed {self.seed!r} has changed"
+        changed = changed_since(self.campaign.versions)
+        return f"the input is not the same: {changed or 'the seed and the versions are, so it may be the machine'}"
+
+    def _other_answer(self, found: Verdict, kind: str) -> str:
+        if kind != self.kind and {kind, self.kind} & {"crash", "time-out"}:
+            return f"{kind or 'an answer'} ({found.output}) where it was {self.kind} ({self.output})"
+        if kind == self.kind == "crash":  # of what is said, numbers and addresses may differ
+            now, then = (str(said).partition(":")[0] for said in (found.output, self.output))
+            return f"the crash is {now} where it was {then}" if now != then else ""
+        if kind != "time-out" and as_json(found.output) != as_json(self.output):
+            return f"the answer is {found.output!r} where it was {self.output!r}"
+        return f"it is {kind or 'right'} where it was {self.kind}" if kind != self.kind else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +126,8 @@ class Campaign:
     seeds_given: Seeds | None
     model: AbstractModel | None
     oracle: Oracle | None
+    #: Those of Python and of the libraries when the campaign began.
+    versions: Mapping[str, str]
 
     @classmethod
     def open(
@@ -133,6 +151,7 @@ class Campaign:
                 Seeds(seeds) if seeds is not None else None,
                 model,
                 oracle,
+                store.meta("versions") or {},
             )
 
     @property
@@ -149,22 +168,31 @@ class Campaign:
     @property
     def coverage(self) -> tuple[list[float], list[float]]:
         """The coverage of the queue at the start and now, for each criterion of the guide."""
-        return list(self.history[0]["queue"]), list(self.history[-1]["queue"])
+        ends = (self.history[0], self.history[-1]) if self.history else ({"queue": ()},) * 2
+        return list(ends[0]["queue"]), list(ends[1]["queue"])
 
     @property
     def failed(self) -> list[FailedTest]:
         """The failing tests, the worst first: by score, then by number."""
-        found = [self._failed(event) for event in self.events if isinstance(event, Ran) and event.outcome == "failed"]
-        return sorted(found, key=lambda test: (-test.score, test.number))
+        return sorted(self._found.values(), key=lambda test: (-test.score, test.number))
 
     def __getitem__(self, number: int) -> FailedTest:
-        for test in self.failed:
-            if test.number == number:
-                return test
-        raise InputError(f"no failing test {number} in {os.fspath(self.folder)!r}; there are {len(self.failed):,}")
+        if number not in self._found:
+            raise InputError(f"no failing test {number} in {os.fspath(self.folder)!r}; there are {len(self._found):,}")
+        return self._found[number]
 
     def __repr__(self) -> str:
-        return f"Campaign in {os.fspath(self.folder)}: {self.runs:,} runs, {len(self.failed):,} failing tests"
+        return f"Campaign in {os.fspath(self.folder)}: {self.runs:,} runs, {len(self._found):,} failing tests"
+
+    @cached_property
+    def seed_digests(self) -> dict[str, str]:
+        """The digest of each seed as it was when the campaign began; empty if it was set aside."""
+        return {event.seed: event.digest for event in self.events if isinstance(event, Seeded)}
+
+    @cached_property
+    def _found(self) -> dict[int, FailedTest]:
+        ran = (event for event in self.events if isinstance(event, Ran) and event.outcome == "failed")
+        return {event.number: self._failed(event) for event in ran}
 
     def _failed(self, event: Ran) -> FailedTest:
         by_number = self._by_number
@@ -185,6 +213,6 @@ class Campaign:
             self,
         )
 
-    @property
+    @cached_property
     def _by_number(self) -> dict[int, Event]:
         return {-1 - event.position if isinstance(event, Seeded) else event.number: event for event in self.events}

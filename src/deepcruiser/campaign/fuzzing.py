@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import platform
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.metadata import version
 from types import FrameType
 from typing import Any
 
@@ -24,8 +22,10 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.running import run_all
 from deepcruiser.campaign.seeds import Seeds, sow
 from deepcruiser.campaign.state import Guide, State
-from deepcruiser.campaign.store import Store, as_json
-from deepcruiser.campaign.workshop import Workshop, digest_of
+from deepcruiser.campaign.store import Store
+from deepcruiser.campaign.values import as_json, digest_of
+from deepcruiser.campaign.versions import versions
+from deepcruiser.campaign.workshop import Workshop
 from deepcruiser.criteria import BSCov, Criterion
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.oracles import Oracle, WordErrorRate
@@ -70,12 +70,13 @@ def fuzz(
     `limit_seconds` is how long the system may take for a batch before that counts as a time-out.
     """
     guide, oracle, mutations = Guide.of(guide), oracle or WordErrorRate(above=0.3), mutations or Mutations()
-    if batch_size < 1:
-        raise InputError(f"batch_size must be at least 1, not {batch_size}")
+    workers = (os.cpu_count() or 1) if workers is None else workers
+    for name, number, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("seed", seed, 0)):
+        if number < least:
+            raise InputError(f"{name} must be at least {least}, not {number}")
     model.origin.check(system)
     sown, rng = Seeds(seeds), np.random.default_rng(seed)
     state = State(model, guide, mutations, select=select, pick=pick)
-    workers = (os.cpu_count() or 1) if workers is None else workers
 
     def run(inputs: list[Any]) -> list[Any]:
         return run_all(system, inputs, limit_seconds=limit_seconds)
@@ -85,15 +86,15 @@ def fuzz(
             {
                 "guide": guide.name,
                 "oracle": oracle.name,
-                "kinds": [kind.__name__ for kind in mutations.kinds],
-                "ranges": as_json(dict(mutations.ranges)),
+                **mutations.described(),
                 "select": select,
                 "pick": pick,
-                "seed": seed,
-                "batch_size": batch_size,
+                "seed": int(seed),
+                "batch_size": int(batch_size),
                 "model": model.fingerprint,
                 "system": str(getattr(system, "fingerprint", "")),
                 "seeds": list(sown),
+                "texts of the seeds": digest_of([sown.text(name) for name in sown]),
             }
         )
         resumed = store.meta("random") is not None
@@ -111,7 +112,7 @@ def fuzz(
             rng.bit_generator.state = store.meta("random")
             watch(Status(state, (), before, resumed))
         else:
-            store.put("versions", _versions())
+            store.put("versions", versions())
             step = _begin(state, sown, run, oracle, rng, batch_size=batch_size)
             tell(step)
             plan = step.plan
@@ -148,7 +149,7 @@ def _begin(
     batch_size: int,
 ) -> Step:
     """Run the seeds and draw the first plan."""
-    events = []
+    events, model = [], state.model
     for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size):
         state.apply(event)
         events.append(event)
@@ -156,9 +157,10 @@ def _begin(
         first = events[0]
         raise InputError(
             f"none of the {len(events):,} seeds can be used ({_counted(state.set_aside)}); the first, "
-            f"{first.seed!r}: {first.output}"
+            f"{first.seed!r}: {first.reason} ({as_json(first.output)})"
         )
-    if all(len(test.visited) <= len(state.model.initial) for test in state.queue.tests.values()):
+    beyond = np.setdiff1d(np.arange(len(model.states)), model.initial)
+    if len(beyond) and not state.queue.visits[beyond].any():
         raise InputError(
             "the seeds reach no state of the model but the initial one: is it a model of another system, or audio at "
             "another rate?"
@@ -205,11 +207,6 @@ def _failures(step: Step, state: State, mutations: Mutations) -> dict[int, dict[
 
 def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
-
-
-def _versions() -> dict[str, str]:
-    packages = ("deepcruiser", "numpy", "scipy", "torch", "soxr", "python-stretch")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
 @contextmanager

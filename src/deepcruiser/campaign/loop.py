@@ -10,11 +10,11 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.campaign.events import Outcome, Ran, Step
+from deepcruiser.campaign.judging import verdict
 from deepcruiser.campaign.running import Problem
 from deepcruiser.campaign.state import Plan, State
 from deepcruiser.campaign.workshop import Mutant, Workshop
-from deepcruiser.errors import InputError
-from deepcruiser.oracles import Oracle, is_finite
+from deepcruiser.oracles import Oracle
 from deepcruiser.trace import Run
 
 Results = Sequence[Run | Problem]
@@ -41,7 +41,7 @@ def loop(
     while plan:
         ahead = state.plan(rng, batch_size) if batch_size > 1 else ()
         making_ahead = workshop.start(ahead)
-        mutants = [future.result() for future in making]
+        mutants = [made() for made in making]
         results = iter(run([mutant.value for mutant in mutants if not mutant.invalid]))
         events = []
         for (parent, transformation), mutant in zip(plan, mutants, strict=True):
@@ -76,20 +76,15 @@ def judge(
 
     if result is None:
         return ran("rejected", mutant.invalid, None)
-    if isinstance(result, Problem):
-        return ran("failed", result.kind, result.said)
-    if not is_finite(result.output):
-        return ran("failed", "not finite", result.output)
-    try:
-        visits = state.model.visits(result.trace)
-    except InputError:  # states that are not finite, or so far out that no cell has a number there
-        return ran("failed", "not finite", result.output)
-    score = oracle.score(state.queue.tests[parent].reference, result.output)
-    if oracle.fails(score):
-        return ran("failed", "wrong", result.output, score, visited=visits.states)
+    found = verdict(result, state.model, oracle, reference=lambda _: state.queue.tests[parent].reference)
+    visits = found.visits
+    if visits is None:
+        return ran("failed", found.kind, found.output)
+    if found.kind:
+        return ran("failed", found.kind, found.output, found.score, visited=visits.states)
     kept = state.keeps(visits, rng)
     return replace(
-        ran("kept" if kept else "dropped", "", result.output, score, visited=visits.states),
+        ran("kept" if kept else "dropped", "", found.output, found.score, visited=visits.states),
         news=tuple(coverage.new(visits) for coverage in state.coverages) if kept else (),
         executed=tuple(coverage.new(visits) for coverage in state.executed),
     )

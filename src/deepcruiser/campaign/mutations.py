@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
 
+from deepcruiser.campaign.values import as_json
 from deepcruiser.errors import InputError
 from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed
 
@@ -48,6 +49,17 @@ class Mutations:
     def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
         """The kinds that may follow those applied; none when the test is spent."""
         return allowed(applied, self.kinds, families=self.families, unaffected=self.unaffected)
+
+    def described(self) -> dict[str, Any]:
+        """All that decides which mutants there are, as JSON holds it."""
+        families = [[kind.__name__ for kind in self.kinds if kind in S] for S in (*self.families, self.unaffected)]
+        gate = getattr(self.invalid, "__self__", None)
+        return {
+            "kinds": [kind.__name__ for kind in self.kinds],
+            "families": ["+".join(names) for names in families],
+            "ranges": as_json(dict(self.ranges)),
+            "valid": repr(gate) if is_dataclass(gate) else getattr(self.invalid, "__qualname__", ""),
+        }
 
     def draw(self, kind: Any, rng: np.random.Generator) -> Any:
         """A transformation of that kind with random parameters."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+from deepcruiser.errors import InputError
 from deepcruiser.trace import Run, System
 
 
@@ -27,12 +28,15 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
         return []
     try:
         with _limit(limit_seconds):
-            return list(system.run(inputs))
+            runs: list[Run | Problem] = list(system.run(inputs))
     except Exception as error:
         if len(inputs) > 1:
             return [run_all(system, [value], limit_seconds=limit_seconds)[0] for value in inputs]
         kind = "time-out" if isinstance(error, TimeoutError) else "crash"
         return [Problem(kind, f"{type(error).__name__}: {error}")]
+    if len(runs) != len(inputs):
+        raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(inputs)} inputs: one each is needed")
+    return runs
 
 
 @contextmanager

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.campaign.events import Seeded
+from deepcruiser.campaign.judging import verdict
 from deepcruiser.campaign.running import Problem
-from deepcruiser.campaign.workshop import digest_of
+from deepcruiser.campaign.values import digest_of, from_json, to_json
 from deepcruiser.coverage import Coverage
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.oracles import Oracle, is_finite
+from deepcruiser.oracles import Oracle
 from deepcruiser.stream import again_and_again, named
 from deepcruiser.trace import Run
 
@@ -26,8 +28,11 @@ class Seeds(Mapping[str, Any]):
     """The inputs of the seeds by name; read when asked for."""
 
     def __init__(self, data: Iterable[Any]) -> None:
-        data, _ = again_and_again(data)
+        data, size = again_and_again(data)
         self._items = dict(named(data))
+        if len(self._items) < size:
+            twice = next(name for name, count in Counter(name for name, _ in named(data)).items() if count > 1)
+            raise InputError(f"two seeds have the id {twice!r}: ids must be unique, so rename or drop one")
         self._ready: OrderedDict[str, Any] = OrderedDict()
 
     def text(self, name: str) -> str | None:
@@ -93,18 +98,15 @@ def _judged(
     coverages: Sequence[Coverage],
     oracle: Oracle,
 ) -> Seeded:
-    if isinstance(result, Problem):
-        return _aside(position, name, result.kind, result.said)
-    if not is_finite(result.output):
-        return _aside(position, name, "not finite", result.output)
-    reference = oracle.reference(text, result.output)
-    score = oracle.score(reference, result.output)
-    if oracle.fails(score):
-        return _aside(position, name, "failed already", result.output, reference=reference, score=score)
-    visits = coverages[0].model.visits([result.trace], names=[name])
-    news = tuple(coverage.new(visits) for coverage in coverages)
+    found = verdict(result, coverages[0].model, oracle, reference=partial(oracle.reference, text))
+    if found.visits is None:
+        return _aside(position, name, found.kind, found.said or found.output)
+    reference, score = from_json(to_json(found.reference)), found.score
+    if found.kind:
+        return _aside(position, name, "failed already", found.output, reference=reference, score=score)
+    news = tuple(coverage.new(found.visits) for coverage in coverages)
     digest = digest_of(value)
-    return Seeded(position, name, "kept", "", result.output, reference, score, digest, visits.states, news)
+    return Seeded(position, name, "kept", "", found.output, reference, score, digest, found.visits.states, news)
 
 
 def _aside(position: int, name: str, reason: str, output: Any, *, reference: Any = None, score: float = 0.0) -> Seeded:

@@ -45,7 +45,7 @@ class Guide:
             return cls(keep="random")
         if given == "none":
             return cls(keep="none")
-        if isinstance(given, str) or not given:
+        if isinstance(given, str) or not given or not all(isinstance(each, Criterion) for each in given):
             raise InputError(f"a guide is a criterion, several of them, 'random' or 'none', not {given!r}")
         return cls(tuple(given))
 

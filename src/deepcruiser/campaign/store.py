@@ -9,38 +9,24 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
-import zlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.campaign.database import DATABASE as DATABASE
+from deepcruiser.campaign.database import SCHEMA, connect, locked, pack, to_read, unpack, usable
 from deepcruiser.campaign.events import Event, Ran, Seeded, Step
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.state import Plan
+from deepcruiser.campaign.values import as_json as as_json
+from deepcruiser.campaign.values import from_json, to_json
 from deepcruiser.errors import FileError, MismatchError
 from deepcruiser.writing import whole_file
 
 VERSION = 1
-DATABASE = "campaign.db"
-
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE seeds (
-    position INTEGER PRIMARY KEY, seed TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, output TEXT,
-    reference TEXT, score REAL NOT NULL, digest TEXT NOT NULL, visited BLOB NOT NULL, news BLOB NOT NULL
-);
-CREATE TABLE runs (
-    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, transformation TEXT NOT NULL, outcome TEXT NOT NULL,
-    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, digest TEXT NOT NULL, visited BLOB NOT NULL,
-    news BLOB NOT NULL, executed BLOB NOT NULL
-);
-CREATE TABLE history (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, queue TEXT NOT NULL, executed TEXT NOT NULL);
-CREATE INDEX failed ON runs (number) WHERE outcome = 'failed';
-"""
 
 
 class Store:
@@ -56,21 +42,22 @@ class Store:
         """Open a campaign's folder: to go on in it, or to read what is there, even while it goes on elsewhere."""
         path = Path(folder)
         if not write:
-            if not (path / DATABASE).is_file():
-                raise FileError(f"there is no campaign in {os.fspath(folder)!r}: no {DATABASE} is there")
-            return cls(path, _connect(path / DATABASE), None)
+            return cls(path, to_read(path / DATABASE), None)
+        if path.exists() and not path.is_dir():
+            raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: it is a file")
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock = open(path / "lock", "w")  # noqa: SIM115
         except OSError as error:
-            raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {error.strerror}") from None
-        if not _locked(lock):
+            said = (error.strerror or str(error)).lower()
+            raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {said}") from None
+        if not locked(lock):
             lock.close()
             raise FileError(f"another process is at work in {os.fspath(folder)!r}: wait for it or give another folder")
         try:
-            connection = _connect(path / DATABASE)
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
-                connection.executescript("PRAGMA journal_mode = WAL; BEGIN;" + SCHEMA + "COMMIT;")
+            connection = connect(path / DATABASE, SCHEMA)
+            for left in (path / "failed").glob(".*"):  # files that were being written when the process was killed
+                left.unlink()
         except BaseException:
             lock.close()
             raise
@@ -89,18 +76,19 @@ class Store:
 
     def meta(self, key: str) -> Any:
         """What is stored under a key, None if nothing is."""
-        row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        return json.loads(row[0]) if row else None
+        with self._usable():
+            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+            return json.loads(row[0]) if row else None
 
     def configure(self, configuration: dict[str, Any]) -> None:
-        """Note what a new campaign is made of; one that is there already must be of the same."""
+        """Note what a new campaign is made of; one that has begun must be of the same."""
         configuration = json.loads(json.dumps({"version": VERSION, **configuration}))
         known = self.meta("configuration")
-        if known is None:
+        if known is None or self.meta("random") is None:
             self.put("configuration", configuration)
         elif known != configuration:
             differ = [
-                f"{key} was {json.dumps(known.get(key))} and is {json.dumps(configuration.get(key))}"
+                _difference(key, known.get(key), configuration.get(key))
                 for key in sorted({*known, *configuration})
                 if known.get(key) != configuration.get(key)
             ]
@@ -114,7 +102,7 @@ class Store:
         for event, value in zip(step.events, step.inputs, strict=True):
             if isinstance(event, Ran) and event.number in about:
                 _write_failed(self.folder / "failed", event.number, value, about[event.number])
-        with self._db:
+        with self._usable(), self._db:
             for event in step.events:
                 self._put_event(event, mutations)
             self._put("plan", [[number, mutations.to_dict(change)] for number, change in step.plan])
@@ -126,15 +114,16 @@ class Store:
 
     def events(self, mutations: Mutations) -> Iterator[Event]:
         """Everything that happened, in order."""
-        for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
-            position, seed, outcome, reason, output, reference, score, digest, visited, news = row
-            values = json.loads(output), json.loads(reference), score, digest, _unpack(visited)[0][0], _unpack(news)
-            yield Seeded(position, seed, outcome, reason, *values)
-        for row in self._db.execute("SELECT * FROM runs ORDER BY number"):
-            number, parent, change, outcome, reason, output, score, digest, visited, news, executed = row
-            change = mutations.from_dict(json.loads(change))
-            arrays = _unpack(visited)[0][0], _unpack(news), _unpack(executed)
-            yield Ran(number, parent, change, outcome, reason, json.loads(output), score, digest, *arrays)
+        with self._usable():
+            for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
+                position, seed, outcome, reason, output, reference, score, digest, visited, news = row
+                said = json.loads(output), from_json(json.loads(reference)), score, digest
+                yield Seeded(position, seed, outcome, reason, *said, unpack(visited)[0][0], unpack(news))
+            for row in self._db.execute("SELECT * FROM runs ORDER BY number"):
+                number, parent, change, outcome, reason, output, score, digest, visited, news, executed = row
+                change = mutations.from_dict(json.loads(change))
+                arrays = unpack(visited)[0][0], unpack(news), unpack(executed)
+                yield Ran(number, parent, change, outcome, reason, json.loads(output), score, digest, *arrays)
 
     def plan(self, mutations: Mutations) -> Plan:
         """The mutants that are to be made next."""
@@ -142,24 +131,27 @@ class Store:
 
     def history(self) -> list[dict[str, Any]]:
         """Coverage over runs: of the queue, and of everything that ran without failing."""
-        rows = self._db.execute("SELECT runs, seconds, queue, executed FROM history ORDER BY runs")
-        return [
-            {"runs": runs, "seconds": seconds, "queue": json.loads(queue), "executed": json.loads(executed)}
-            for runs, seconds, queue, executed in rows
-        ]
+        with self._usable():
+            return [
+                {"runs": runs, "seconds": seconds, "queue": json.loads(queue), "executed": json.loads(executed)}
+                for runs, seconds, queue, executed in self._db.execute("SELECT * FROM history ORDER BY runs")
+            ]
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
-        with self._db:
+        with self._usable(), self._db:
             self._put(key, value)
+
+    def _usable(self) -> AbstractContextManager[None]:
+        return usable(self.folder / DATABASE)
 
     def _put(self, key: str, value: Any) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
     def _put_event(self, event: Event, mutations: Mutations) -> None:
-        output, visited, news = json.dumps(as_json(event.output)), _pack(((event.visited,),)), _pack(event.news)
+        output, visited, news = json.dumps(as_json(event.output)), pack(((event.visited,),)), pack(event.news)
         if isinstance(event, Seeded):
-            reference = json.dumps(as_json(event.reference))
+            reference = json.dumps(to_json(event.reference))
             row: tuple[Any, ...] = (event.position, event.seed, event.outcome, event.reason, output, reference)
             self._db.execute(
                 "INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, event.score, event.digest, visited, news)
@@ -168,81 +160,29 @@ class Store:
             change = json.dumps(mutations.to_dict(event.transformation))
             row = (event.number, event.parent, change, event.outcome, event.reason, output, event.score, event.digest)
             self._db.execute(
-                "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*row, visited, news, _pack(event.executed))
+                "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*row, visited, news, pack(event.executed))
             )
 
 
-def as_json(value: Any) -> Any:
-    """An answer as JSON holds it; of what is too large or strange for that, what tells it from others."""
-    if isinstance(value, np.ndarray) and value.size > 256:
-        from deepcruiser.campaign.workshop import digest_of
-
-        return {"shape": list(value.shape), "sha256": digest_of(value)}
-    if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
-    if isinstance(value, dict):
-        return {str(key): as_json(item) for key, item in value.items()}
-    return value if isinstance(value, str | int | float | bool) or value is None else repr(value)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    try:
-        connection = sqlite3.connect(path, timeout=30)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.DatabaseError as error:
-        raise FileError(f"{os.fspath(path)!r} is not a campaign's database, or it is damaged ({error})") from None
-    return connection
-
-
-def _locked(file: Any) -> bool:
-    """Take the lock of a folder, which the system takes back when the process ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # on Windows the open file itself keeps others from deleting it, which is all there is
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def _difference(key: str, was: Any, now: Any) -> str:
+    if isinstance(was, list) and isinstance(now, list):
+        changes = {"gone": sorted({*was} - {*now}), "new": sorted({*now} - {*was})}
+        said = [f"{how}: {', '.join(some[:3])}{', ...' * (len(some) > 3)}" for how, some in changes.items() if some]
+        return f"{key} ({', '.join(said) or 'in another order'})"
+    return f"{key} was {json.dumps(was)} and is {json.dumps(now)}"
 
 
 def _write_failed(folder: Path, number: int, value: Any, about: dict[str, Any]) -> None:
     folder.mkdir(exist_ok=True)
     stem = folder / f"{number:06}"
     if hasattr(value, "write") and hasattr(value, "samples"):
-        value.write(stem.with_suffix(".flac"))
+        if len(value.samples):
+            value.write(stem.with_suffix(".flac"))
     elif isinstance(value, str):
         with whole_file(stem.with_suffix(".txt")) as file:
-            file.write(value.encode())
+            file.write(value.encode(errors="backslashreplace"))
     elif isinstance(value, np.ndarray):
         with whole_file(stem.with_suffix(".npy")) as file:
             np.save(file, value, allow_pickle=False)
     with whole_file(stem.with_suffix(".json")) as file:
-        file.write(json.dumps(about, indent=2, ensure_ascii=False).encode())
-
-
-def _pack(groups: tuple[tuple[IntArray, ...], ...]) -> bytes:
-    """Arrays of ascending numbers, a few to a group, in few bytes."""
-    parts = [struct.pack("<I", len(groups))]
-    for group in groups:
-        parts.append(struct.pack(f"<I{len(group)}I", len(group), *map(len, group)))
-        parts += [np.diff(array, prepend=0).astype("<i8").tobytes() for array in group]
-    return zlib.compress(b"".join(parts), 1)
-
-
-def _unpack(data: bytes) -> tuple[tuple[IntArray, ...], ...]:
-    raw, groups, at = zlib.decompress(data), [], 4
-    for _ in range(*struct.unpack_from("<I", raw)):
-        (count,) = struct.unpack_from("<I", raw, at)
-        lengths = struct.unpack_from(f"<{count}I", raw, at + 4)
-        at += 4 + 4 * count
-        arrays = []
-        for length in lengths:
-            arrays.append(np.cumsum(np.frombuffer(raw, "<i8", length, at)).astype(np.int64))
-            at += 8 * length
-        groups.append(tuple(arrays))
-    return tuple(groups)
+        file.write(json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))

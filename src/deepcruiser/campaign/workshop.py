@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import multiprocessing
 import os
 import signal
+import sys
+import threading
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
+from functools import partial
+from types import ModuleType, TracebackType
 from typing import Any, Self
-
-import numpy as np
 
 from deepcruiser.campaign.queue import Queue, Test
 from deepcruiser.campaign.state import Plan
+from deepcruiser.campaign.values import digest_of
+from deepcruiser.errors import InputError
 
 #: Inputs of so many tests are held ready; the others are made again from their recipes.
 _READY = 256
@@ -34,9 +39,10 @@ class Mutant:
 
 
 class Workshop:
-    """Makes the mutants of a plan in `workers` processes; with none, at once and here.
+    """Makes the mutants of a plan in `workers` processes; with none, here and when they are asked for.
 
-    A mutant depends on its recipe alone, so the number of workers changes nothing but the time.
+    A mutant depends on its recipe alone, so the number of workers changes nothing but the time, and if the processes
+    are killed, the mutants are made here.
     """
 
     def __init__(self, seeds: Mapping[str, Any], queue: Queue, invalid: Invalid, *, workers: int) -> None:
@@ -49,7 +55,7 @@ class Workshop:
             context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
             if os.name == "posix":
                 context.set_forkserver_preload(["deepcruiser.transformations"])
-            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf_to_interrupts)
+            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work)
 
     def __enter__(self) -> Self:
         return self
@@ -60,19 +66,37 @@ class Workshop:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def start(self, plan: Plan) -> list[Future[Mutant]]:
-        """Begin to make the mutants of a plan."""
-        made: list[Future[Mutant]] = []
-        for number, transformation in plan:
-            test = self._queue.tests[number]
-            job = (transformation, self.input_of(test), self._seeds[test.seed], self._invalid)
-            if self._pool is not None:
-                made.append(self._pool.submit(make, *job))
-            else:
-                future: Future[Mutant] = Future()
-                future.set_result(make(*job))
-                made.append(future)
-        return made
+    def start(self, plan: Plan) -> list[Callable[[], Mutant]]:
+        """Begin to make the mutants of a plan; each is there when it is called for."""
+        return [self._start(transformation, self._queue.tests[number]) for number, transformation in plan]
+
+    def _start(self, transformation: Any, test: Test) -> Callable[[], Mutant]:
+        job = (transformation, self.input_of(test), self._seeds[test.seed], self._invalid)
+        if self._pool is None:
+            return partial(make, *job)
+        try:
+            with _without_main(job):
+                return partial(self._made, self._pool.submit(make, *job), job)
+        except BrokenProcessPool:
+            return partial(self._made_here, job)
+
+    def _made(self, future: Future[Mutant], job: tuple[Any, ...]) -> Mutant:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return self._made_here(job)
+        except Exception as error:  # none of the job's own, which `make` catches
+            raise InputError(
+                f"{job[0]}, its input or the check of its result cannot go to another process ({error}): define them "
+                "at the top of a module, or give workers=0"
+            ) from error
+
+    def _made_here(self, job: tuple[Any, ...]) -> Mutant:
+        if self._pool is not None:
+            said = "the worker processes were killed (out of memory?): mutants are made in this process from now on"
+            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            self._pool = None
+        return make(*job)
 
     def keep(self, number: int, value: Any) -> None:
         """Hold the input of a test ready."""
@@ -103,17 +127,29 @@ def make(transformation: Any, value: Any, seed: Any, invalid: Invalid) -> Mutant
         return Mutant(None, f"not made: {type(error).__name__}: {error}", "")
 
 
-def digest_of(value: Any) -> str:
-    """A text that is the same for two inputs just when all their samples are."""
-    digest = hashlib.sha256()
-    samples = getattr(value, "samples", value)
-    if isinstance(samples, np.ndarray):
-        digest.update(f"{samples.dtype} {samples.shape} {getattr(value, 'rate', '')}".encode())
-        digest.update(np.ascontiguousarray(samples).tobytes())
-    else:
-        digest.update(repr(value).encode())
-    return digest.hexdigest()
-
-
-def _deaf_to_interrupts() -> None:
+def _begin_work() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the campaign, which then ends its workers
+    threading.Thread(target=_end_with_the_campaign, daemon=True).start()
+
+
+def _end_with_the_campaign() -> None:
+    """Idle workers wait for work from a queue that they hold open themselves, and would outlive a killed campaign."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextmanager
+def _without_main(job: tuple[Any, ...]) -> Iterator[None]:
+    """Workers that start here do not import the script that the campaign was called from, unless the job is from there.
+
+    They would run it, campaign and all, if it does not say `if __name__ == "__main__"`.
+    """
+    main = sys.modules["__main__"]
+    if not any(getattr(part, "__module__", "") == "__main__" for part in job):
+        sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.profile import Profile
-from deepcruiser.cli.given import data_from, system_from
+from deepcruiser.cli.given import data_from, model_from, system_from
 from deepcruiser.cli.shown import tell_skipped, watching
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
@@ -48,7 +46,7 @@ def cover(
     ISCov    pairs of a state and an input seen in it
     WICov    the same, weighted by how likely the successors are that were seen
     """
-    abstract = _model(profile, partitions, input_partitions, model)
+    abstract = model_from(profile, partitions, input_partitions, model)
     measured = [criterion(name.strip()) for name in criteria.split(",")] if criteria else FIVE
     with watching() as watch:
         report = cover_system(
@@ -69,11 +67,3 @@ def cover(
         click.echo(f"{abstract}\n{report.traces:,} inputs, {report.steps:,} steps")
         click.echo(report)
     tell_skipped(report.skipped)
-
-
-def _model(profile: Path | None, partitions: int | None, input_partitions: int, model: Path | None) -> AbstractModel:
-    if model is not None and profile is None and partitions is None:
-        return AbstractModel.load(model)
-    if profile is None or partitions is None or model is not None:
-        raise click.UsageError("give either --profile and --partitions, or --model")
-    return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)

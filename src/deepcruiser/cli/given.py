@@ -1,25 +1,33 @@
-"""What the commands take from the user: systems and data, by file and name."""
+"""What the commands take from the user: systems, data, models and mutations, by file and name."""
 
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import click
 import torch
 
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.profile import Profile
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.state import Guide
+from deepcruiser.cli import boxed
+from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.datasets import read_corpus
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
-from deepcruiser.systems import BUILT_IN, load_system
+from deepcruiser.systems import BUILT_IN
 from deepcruiser.trace import System
 
 
 def system_from(given: str) -> System:
     """The system that --system names: `file.py:name`, or one that is built in."""
-    if given in BUILT_IN:
-        return load_system(given)
+    if boxed.is_built_in(given):
+        return boxed.system(given)
     if ".py:" not in given:
         built_in = ", ".join(BUILT_IN)
         raise InputError(f"--system {given!r} is neither file.py:name nor built in (there is: {built_in})")
@@ -29,15 +37,20 @@ def system_from(given: str) -> System:
             f"{given!r} is a bare {type(found).__name__}: wrap it, "
             "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that"
         )
-    if callable(found) and not isinstance(found, System):
-        found = found()
+    if isinstance(found, type) or (callable(found) and not isinstance(found, System)):
+        found = found()  # a class of systems has a `run` as well, but is none
     if not isinstance(found, System):
         raise InputError(f"{given!r} is a {type(found).__name__}, which has no run(batch) -> list[Run]")
     return found
 
 
 def data_from(given: str) -> Iterable[Any]:
-    """The data that --data names: a corpus on disk, or `file.py:name` for a list of inputs."""
+    """The data that --data names: a corpus on disk, `file.py:name` for a list of inputs, or those of a built-in system.
+
+    A folder that is called as a built-in system is `./brackets`.
+    """
+    if boxed.is_built_in(given):
+        return boxed.seeds(given)
     if ".py:" not in given:
         return read_corpus(given)
     found = _object(given)
@@ -47,28 +60,70 @@ def data_from(given: str) -> Iterable[Any]:
     return found
 
 
+def mutations_from(given: str) -> Mutations:
+    """The mutations that --mutations names: `file.py:name`, or those of a built-in system."""
+    if boxed.is_built_in(given):
+        return boxed.mutations(given)
+    if ".py:" not in given:
+        raise InputError(
+            f"--mutations {given!r} is neither file.py:name nor built in (there is: {', '.join(BUILT_IN)})"
+        )
+    found = _object(given)
+    if inspect.isroutine(found) or isinstance(found, type):
+        found = found()
+    if not isinstance(found, Mutations):
+        raise InputError(f"{given!r} is a {type(found).__name__}: a deepcruiser.Mutations is needed")
+    return found
+
+
+def model_from(
+    profile: str | Path | None, partitions: int | None, input_partitions: int, model: str | Path | None
+) -> AbstractModel:
+    """The abstract model that --profile and --partitions, or --model, name."""
+    if model is not None and profile is None and partitions is None:
+        return AbstractModel.load(model)
+    if profile is None or partitions is None or model is not None:
+        raise click.UsageError("give either --profile and --partitions, or --model")
+    return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
+
+
+def guide_from(given: str) -> Guide:
+    """The guide that --guide names: criteria, or `random` or `none` with those that are only measured."""
+    names = [name.strip() for name in given.split(",")]
+    keep: Any = next((name for name in names if name in ("random", "none")), "guided")
+    criteria = tuple(criterion(name) for name in names if name != keep)
+    return Guide(criteria or (BSCov,), keep)
+
+
 def _object(given: str) -> Any:
-    """The object that `file.py:name` names. The file is run, as any Python file that one starts oneself."""
+    """The object that `file.py:name` names. The file is run, as any Python file that one starts oneself.
+
+    As then, its folder is where it and its neighbours are imported from, also by the processes that make mutants.
+    """
     file, _, name = given.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise FileError(f"there is no file {file!r} (given: {given!r})")
-    module = _modules.get(path.resolve())
+    known = sys.modules.get(path.stem)  # a file of the user's may have imported it
+    known_here = known is not None and Path(getattr(known, "__file__", None) or "").resolve() == path.resolve()
+    module = known if known_here else _modules.get(path.resolve())
     if module is None:
         specification = importlib.util.spec_from_file_location(path.stem, path)
         assert specification is not None  # it is a file that ends in .py
         assert specification.loader is not None
         module = importlib.util.module_from_spec(specification)
-        sys.path.insert(0, str(path.resolve().parent))  # so that it can import its neighbours
+        sys.path.insert(0, str(path.resolve().parent))
+        if known is None or known in _modules.values():
+            sys.modules[path.stem] = module  # or what it defines could not be sent to another process
         try:
             specification.loader.exec_module(module)
-        except DeepCruiserError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            if sys.modules.get(path.stem) is module:
+                del sys.modules[path.stem]
+            if isinstance(error, DeepCruiserError) or not isinstance(error, Exception):
+                raise
             line = _line_in(error, str(path))
             raise FileError(f"{file!r} could not be run: {type(error).__name__}: {error}{line}") from error
-        finally:
-            sys.path.pop(0)
         _modules[path.resolve()] = module
     if not hasattr(module, name):
         names = ", ".join(n for n in vars(module) if not n.startswith("_")) or "nothing"

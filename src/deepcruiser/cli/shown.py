@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -75,3 +76,14 @@ def tell_skipped(skipped: Mapping[str, str]) -> None:
             click.echo(f"  {name}: {reason}", err=True)
         if len(skipped) > 10:
             click.echo(f"  and {len(skipped) - 10:,} more (all of them with --json)", err=True)
+
+
+def program(ctx: click.Context) -> str:
+    """What the program was started as: `deepcruiser`, or `python -m deepcruiser`."""
+    name = ctx.find_root().info_name or ""
+    return name if name.startswith("python") else "deepcruiser"
+
+
+def typed(ctx: click.Context) -> str:
+    """The command as it was typed."""
+    return f"{program(ctx)} {shlex.join(ctx.obj)}"

@@ -83,7 +83,8 @@ class Splitter:
 
     A tensor is split along its batch axis: the first (the second where the network is not batch-first) if that is as
     long as the batch, else the other of these two if that is; a tensor with neither goes whole to every input. States
-    that the recorded module itself returned, [layers, batch, size], are known and split along the second. The first
+    that the recorded module itself returned, [layers, batch, size] or a cell's [batch, size], are known and split along
+    the batch. The first
     axis that remains is taken for time, and cut to the input's own length, where inputs of different lengths were
     padded and it is as long as they were, or as the recorded module's steps were. Tuples, lists and mappings are split
     leaf by leaf, except a list of one item per input in which nothing can be split (texts, say): each input gets its
@@ -129,7 +130,8 @@ class Splitter:
 
     def _axis(self, tensor: Tensor) -> int | None:
         if any(tensor is state for state in self.states):
-            return 1
+            axis = tensor.dim() - 2  # [layers, batch, size], or [batch, size] of a cell
+            return axis if tensor.shape[axis] == self.rows else None
         first, second = (0, 1) if self.batch_first else (1, 0)
         sizes = dict(enumerate(tensor.shape[:2]))
         return next((axis for axis in (first, second) if sizes.get(axis) == self.rows), None)

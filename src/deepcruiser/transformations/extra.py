@@ -62,7 +62,8 @@ class AddBackgroundNoise(Transformation):
         """Choose a recording of the folder, where to begin, and the level."""
         if folder is None:
             raise InputError("AddBackgroundNoise needs a folder of recordings: draw(rng, folder='noise')")
-        found = sorted(str(path) for path in Path(folder).glob("*") if path.suffix.lower() in RECORDINGS)
+        files = (path for path in Path(folder).glob("*") if path.suffix.lower() in RECORDINGS and path.is_file())
+        found = sorted(map(str, files))
         if not found:
             raise InputError(f"there are no recordings ({', '.join(RECORDINGS)}) in the folder {folder}")
         recording = found[int(rng.integers(len(found)))]

@@ -12,8 +12,9 @@ from scipy import signal
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.transformation import Range, Samples, Transformation, fitted, peak
 
-#: The compressor's gain falls within this time of a loud sound's start...
-ATTACK_SECONDS = 0.005
+#: The compressor's gain begins to fall so long before a loud sound, at this pace, so that no onset gets past it...
+AHEAD_SECONDS = 0.01
+ATTACK_SECONDS = 0.003
 #: ...and has come back by 8.7 dB this long after its end.
 RELEASE_SECONDS = 0.1
 
@@ -46,7 +47,7 @@ class DRC(Transformation):
         return fitted(audio, compressed * (makeup * loudest))
 
     def _gain(self, samples: Samples, rate: int) -> Samples:
-        """The smooth, decoupled peak detector of Giannoulis, Massberg and Reiss (2012), without a loop.
+        """The smooth, decoupled peak detector of Giannoulis, Massberg and Reiss (2012), looking ahead, without a loop.
 
         A level that falls by `step` dB a sample from each peak on is a running maximum once that slope is taken out.
         """
@@ -57,7 +58,8 @@ class DRC(Transformation):
         held = np.maximum.accumulate(db + slope) - slope
         excess = np.maximum(held - self.threshold_db, 0)
         keep = np.exp(-1 / (ATTACK_SECONDS * rate))
-        smooth = signal.lfilter([1 - keep], [1, -keep], excess)
+        ahead = round(AHEAD_SECONDS * rate)
+        smooth = signal.lfilter([1 - keep], [1, -keep], np.pad(excess, (0, ahead), mode="edge"))[ahead:]
         gain: Samples = np.exp(smooth * ((1 / self.ratio - 1) * np.log(10) / 20))
         return gain
 

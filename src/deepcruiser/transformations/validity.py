@@ -57,7 +57,7 @@ class Validity:
     min_seconds: float = 0.1
     #: The loudest 20 ms must reach this, with full scale at 0.
     min_level_db: float = -60.0
-    #: This share of the samples, beyond the seed's own, may be at full scale.
+    #: This share of the samples may be at full scale, beyond those of the seed and one to which a peak was scaled.
     max_clipped: float = 0.001
     #: The mutant may be so many times as long as the seed, and the seed's speech so many times as long as the mutant.
     max_stretch: float = 1.3
@@ -81,7 +81,7 @@ class Validity:
         level_db = _loudest_db(mutant)
         if level_db < self.min_level_db:
             return "silent"
-        if _clipped(mutant) - _clipped(seed) > self.max_clipped:
+        if _at_full_scale(mutant) - _at_full_scale(seed) > 1 + self.max_clipped * len(mutant):
             return "clipped"
         speech = loud(seed, SPEECH_DB)
         speech_seconds = (speech.stop - speech.start) / seed.rate
@@ -153,6 +153,5 @@ def _loudest_db(audio: Audio) -> float:
     return decibels(float(levels.max())) if len(levels) else -np.inf
 
 
-def _clipped(audio: Audio) -> float:
-    """The share of samples at full scale; one, to which a transformation may have scaled the peak, does not count."""
-    return max(0, int(np.count_nonzero(np.abs(audio.samples) >= FULL_SCALE)) - 1) / max(1, len(audio))
+def _at_full_scale(audio: Audio) -> int:
+    return int(np.count_nonzero(np.abs(audio.samples) >= FULL_SCALE))

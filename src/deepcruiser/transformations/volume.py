@@ -64,6 +64,8 @@ class HighPassFilter(Transformation):
 
 def filtered(audio: Audio, cutoff_hz: float, kind: str, *, order: int = ORDER) -> Samples:
     """What a Butterworth filter ('lowpass' or 'highpass') lets through."""
+    if not len(audio):
+        return np.zeros(0)  # which scipy refuses
     sections = signal.butter(order, cutoff_hz, kind, fs=audio.rate, output="sos")
     result: Samples = signal.sosfilt(sections, audio.samples.astype(np.float64))
     return result

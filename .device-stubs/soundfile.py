@@ -1,2 +1,0 @@
-class SoundFileError(Exception): pass
-class SoundFile: pass

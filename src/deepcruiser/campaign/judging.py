@@ -1,0 +1,53 @@
+"""Failed(a', result): what makes an answer a failure, the same for seeds, for mutants and for replays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.running import Problem
+from deepcruiser.errors import InputError
+from deepcruiser.oracles import Oracle, is_finite
+from deepcruiser.trace import Run
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """How an answer was judged: `kind` is the way it fails, empty if it does not; `said` is what there is to say of it.
+
+    There are visits if the oracle was asked, that is, of answers that are right or "wrong".
+    """
+
+    kind: str
+    output: Any
+    said: str = ""
+    reference: Any = None
+    score: float = 0.0
+    visits: Visits | None = None
+
+
+def verdict(
+    result: Run | Problem, model: AbstractModel | None, oracle: Oracle | None, *, reference: Callable[[Any], Any]
+) -> Verdict:
+    """Judge an answer; `reference` gives what it is compared with, and gets the answer.
+
+    A replay may lack the model or the oracle; then there are no visits, or no score.
+    """
+    if isinstance(result, Problem):
+        return Verdict(result.kind, result.said, result.said)
+    if not is_finite(result.output):
+        return Verdict("not finite", result.output)
+    try:
+        visits = None if model is None else model.visits(result.trace)
+    except InputError as error:  # states that are not finite, or so far out that no cell has a number there
+        return Verdict("not finite", result.output, str(error))
+    if visits is None and not is_finite(result.trace.states):
+        return Verdict("not finite", result.output)
+    if oracle is None:
+        return Verdict("", result.output, visits=visits)
+    compared = reference(result.output)
+    score = oracle.score(compared, result.output)
+    return Verdict("wrong" if oracle.fails(score) else "", result.output, "", compared, score, visits)

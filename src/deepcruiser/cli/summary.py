@@ -1,0 +1,142 @@
+"""What a campaign does and came to, for machines and for people."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from deepcruiser.campaign.campaign import Campaign, FailedTest
+from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.state import Guide
+from deepcruiser.campaign.values import as_json
+from deepcruiser.report.words import clock, counted, group_of, printable, quoted, rate
+
+#: So many of the failing tests are shown.
+WORST = 3
+
+
+def summary(campaign: Campaign, guide: Guide) -> dict[str, Any]:
+    """All figures of a campaign, as JSON holds them."""
+    first, last = campaign.history[0], campaign.history[-1]
+    failed = campaign.failed
+    seeds = [event for event in campaign.events if isinstance(event, Seeded)]
+    rejected = [e.reason for e in campaign.events if isinstance(e, Ran) and e.outcome == "rejected"]
+    return {
+        "folder": os.fspath(campaign.folder),
+        "stopped": campaign.stopped,
+        "runs": campaign.runs,
+        "seconds": last["seconds"],
+        "guide": guide.name,
+        "coverage": {
+            criterion.name: {"start": first["queue"][i], "queue": last["queue"][i], "executed": last["executed"][i]}
+            for i, criterion in enumerate(guide.criteria)
+        },
+        "failing_tests": len(failed),
+        "failed": dict(Counter(test.kind for test in failed)),
+        "failing_inputs": len({test.digest for test in failed}),
+        "failing_seeds": len({test.seed for test in failed}),
+        "first_failure": min((test.number for test in failed), default=None),
+        "worst": [described(test) for test in worst(failed)],
+        "rejected": dict(Counter(map(group_of, rejected))),
+        "seeds": len(seeds),
+        "set_aside": dict(Counter(event.reason for event in seeds if event.outcome != "kept")),
+    }
+
+
+def worst(failed: Sequence[FailedTest], count: int = WORST) -> list[FailedTest]:
+    """The tests to look at first: by score, then the shortest recipes; of other seeds as long as there are some."""
+    ordered = sorted(failed, key=lambda test: (-test.score, len(test.recipe), test.number))
+    chosen: list[FailedTest] = []
+    for other_seed in (True, False):
+        for test in ordered:
+            known = {test.seed for test in chosen} if other_seed else {test.digest for test in chosen}
+            if len(chosen) < count and (test.seed if other_seed else test.digest) not in known:
+                chosen.append(test)
+    return chosen
+
+
+def described(test: FailedTest) -> dict[str, Any]:
+    """A failing test as JSON holds it."""
+    return {
+        "number": test.number,
+        "seed": test.seed,
+        "recipe": [str(step) for step in test.recipe],
+        "kind": test.kind,
+        "reference": as_json(test.reference),
+        "output": as_json(test.output),
+        "score": test.score,
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """The same to read."""
+    lines = [
+        f"{found['runs']:,} runs in {clock(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
+        f"guide: {found['guide']}; stopped: {found['stopped']}",
+        f"{'coverage':14} {'start':>8} {'queue':>8} {'all runs':>8}",
+    ]
+    for name, values in found["coverage"].items():
+        lines.append(f"  {name:12} {values['start']:8.2%} {values['queue']:8.2%} {values['executed']:8.2%}")
+    if found["set_aside"]:
+        lines.append(f"seeds set aside: {counted(found['set_aside'])}, of {found['seeds']:,}")
+    if found["rejected"]:
+        lines.append(f"mutants rejected: {counted(found['rejected'])}")
+    if not found["failing_tests"]:
+        return "\n".join([*lines, "no failing tests"])
+    lines.append(
+        f"failing tests: {counted(found['failed'])}; {found['failing_inputs']:,} different inputs, from "
+        f"{found['failing_seeds']:,} seeds; the first in run {found['first_failure']:,}. The worst:"
+    )
+    for test in found["worst"]:
+        lines += [f"  {line}" for line in told(test)]
+    lines.append(f"all of them are in {os.path.join(found['folder'], 'failed')}")
+    return "\n".join(lines)
+
+
+def told(test: dict[str, Any]) -> list[str]:
+    """A failing test in two lines: what came of it, and how it is made."""
+    if test["kind"] == "wrong":
+        score = f" ({test['score']:.0%})" if test["score"] != 1.0 or " " in str(test["reference"]) else ""
+        what = f"{quoted(test['reference'])} became {quoted(test['output'])}{score}"
+    else:
+        what = f"{test['kind']}: {printable(test['output'], width=100)}"
+    return [f"{test['number']}: {what}", f"    {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"]
+
+
+def batch(status: Status) -> dict[str, Any]:
+    """What just happened, as JSON holds it."""
+    state = status.state
+    names = [criterion.name for criterion in state.guide.criteria]
+    return {
+        "type": "seeds" if not state.runs else "batch",
+        "runs": state.runs,
+        "seconds": round(status.seconds, 3),
+        "queue": len(state.queue),
+        "live": len(state.queue.live),
+        "failed": state.outcomes["failed"],
+        "rejected": state.outcomes["rejected"],
+        "coverage": {name: coverage.value for name, coverage in zip(names, state.coverages, strict=True)},
+        "executed": {name: coverage.value for name, coverage in zip(names, state.executed, strict=True)},
+        "events": [_event(event, state.mutations) for event in status.events],
+    }
+
+
+def _event(event: Event, mutations: Mutations) -> dict[str, Any]:
+    what: dict[str, Any]
+    if isinstance(event, Seeded):
+        what = {"seed": event.seed, "reference": as_json(event.reference)}
+    else:
+        change = mutations.to_dict(event.transformation)
+        what = {"number": event.number, "parent": event.parent, "transformation": change}
+    return {
+        **what,
+        "outcome": event.outcome,
+        "reason": event.reason,
+        "output": as_json(event.output),
+        "score": event.score,
+        "sha256": event.digest,
+    }

@@ -1,0 +1,137 @@
+"""The course of a campaign as it is shown: frozen readings of its state, and what they add up to."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from deepcruiser.campaign.events import KINDS, Ran
+from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.report.words import group_of
+
+#: Points of the course that are kept; beyond that every second one is dropped, for ever coarser pictures.
+_POINTS = 512
+#: The speed is that of the last so many seconds.
+_RECENT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Point:
+    """Coverage at a time: for each criterion, of everything that ran without failing."""
+
+    seconds: float
+    executed: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """How often a kind of transformation was tried, and what came of it."""
+
+    kind: str
+    tried: int
+    kept: int
+    failed: int
+    rejected: int
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All that is shown of a campaign at one moment."""
+
+    seconds: float
+    runs: int
+    #: Runs per second, lately.
+    speed: float
+    guide: str
+    criteria: tuple[str, ...]
+    start: tuple[float, ...]
+    queue: tuple[float, ...]
+    points: tuple[Point, ...]
+    tests: int
+    live: int
+    seeds: int
+    set_aside: Mapping[str, int]
+    failed: Mapping[str, int]
+    rejected: Mapping[str, int]
+    rows: tuple[Row, ...]
+    #: The last run that brought new coverage, and when that was.
+    last_new: int
+    last_new_seconds: float
+
+
+class History:
+    """Makes a reading of each status; `past` is the stored history of a campaign that goes on."""
+
+    def __init__(self, past: Sequence[Mapping[str, Any]] = ()) -> None:
+        self._points = [Point(row["seconds"], tuple(row["executed"])) for row in past]
+        self._runs_past = [(int(row["runs"]), float(row["seconds"])) for row in past]
+        self._recent: deque[tuple[float, int]] = deque()
+        self._rejected: Counter[str] = Counter()
+        self._last_new: tuple[int, float] | None = None
+
+    def add(self, status: Status) -> Reading:
+        """Note what has happened, and read the state that it led to."""
+        state = status.state
+        if self._last_new is None:
+            self._rejected.update(_rejected(state.reasons))
+            self._last_new = state.last_new, self._when(state.last_new)
+        else:
+            self._rejected.update(
+                group_of(event.reason)
+                for event in status.events
+                if isinstance(event, Ran) and event.outcome == "rejected"
+            )
+        if state.last_new != self._last_new[0]:
+            self._last_new = state.last_new, status.seconds
+        self._points.append(Point(status.seconds, tuple(coverage.value for coverage in state.executed)))
+        if len(self._points) > _POINTS:
+            self._points = [*self._points[:-1:2], self._points[-1]]
+        return Reading(
+            seconds=status.seconds,
+            runs=state.runs,
+            speed=self._speed(status.seconds, state.runs),
+            guide=state.guide.name,
+            criteria=tuple(criterion.name for criterion in state.guide.criteria),
+            start=tuple(state.start),
+            queue=tuple(coverage.value for coverage in state.coverages),
+            points=tuple(self._points),
+            tests=len(state.queue),
+            live=len(state.queue.live),
+            seeds=sum(1 for _ in takewhile(lambda number: number < 0, state.queue.tests)),
+            set_aside=dict(state.set_aside),
+            failed={kind: state.reasons[kind] for kind in KINDS if state.reasons[kind]},
+            rejected=dict(self._rejected),
+            rows=_rows([kind.__name__ for kind in state.mutations.kinds], state.by_kind),
+            last_new=self._last_new[0],
+            last_new_seconds=self._last_new[1],
+        )
+
+    def _when(self, run: int) -> float:
+        """When a run of an earlier session was, as far as its history tells."""
+        return next((seconds for runs, seconds in self._runs_past if runs >= run), 0.0)
+
+    def _speed(self, seconds: float, runs: int) -> float:
+        self._recent.append((seconds, runs))
+        while len(self._recent) > 2 and seconds - self._recent[1][0] >= _RECENT_SECONDS:
+            self._recent.popleft()
+        since, before = self._recent[0]
+        return (runs - before) / (seconds - since) if seconds > since else 0.0
+
+
+def _rejected(reasons: Mapping[str, int]) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for reason, count in reasons.items():
+        if reason not in KINDS:
+            counts[group_of(reason)] += count
+    return counts
+
+
+def _rows(kinds: Sequence[str], by_kind: Mapping[tuple[str, str], int]) -> tuple[Row, ...]:
+    rows = []
+    for kind in kinds:
+        count = {outcome: by_kind.get((kind, outcome), 0) for outcome in ("kept", "dropped", "failed", "rejected")}
+        rows.append(Row(kind, sum(count.values()), count["kept"], count["failed"], count["rejected"]))
+    return tuple(rows)

@@ -1,0 +1,163 @@
+"""Campaigns killed (SIGKILL) at random moments, again and again: nothing that was told may be lost.
+
+    python -m tests.quality.kills --kills 200
+
+Each campaign is run by a process that prints the number of every failing test once it has been told of it. The process
+is killed, the folder checked, and the campaign resumed, until it is done; then it must be the one that never stopped.
+Of every ten killed processes one makes its mutants in worker processes, which must end with it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import deepcruiser as dc
+from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.fuzzing import Status
+from tests import toy
+
+#: Every campaign is another one.
+GUIDES = (dc.BSCov, (dc.SBCov(2), dc.WICov), "random", dc.BTCov, "none")
+BATCHES = (16, 1, 5)
+RUNS = 600
+
+
+def options(number: int) -> dict[str, Any]:
+    guide, batch_size = GUIDES[number % len(GUIDES)], BATCHES[number % len(BATCHES)]
+    return {"guide": guide, "batch_size": batch_size, "runs": RUNS, "seed": number}
+
+
+def in_child(work: Callable[[int], None]) -> tuple[int, int]:
+    """Begin some work in a process of its own, which gets the end of a pipe to write to; its id, and the other end."""
+    end, its_end = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(its_end)
+        return child, end
+    try:
+        os.setpgid(0, 0)
+        work(its_end)
+    except BaseException as error:
+        os.write(its_end, f"raised {type(error).__name__}: {error}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def campaign(folder: Path, number: int, workers: int) -> Callable[[int], None]:
+    def work(pipe: int) -> None:
+        def watch(status: Status) -> None:
+            for event in status.events:
+                if isinstance(event, Ran) and event.outcome == "failed":
+                    os.write(pipe, f"failed {event.number}\n".encode())
+
+        toy.campaign(folder, workers=workers, watch=watch, **options(number))
+        os.write(pipe, b"done\n")
+
+    return work
+
+
+def check(folder: Path, told: set[int]) -> int:
+    """Look at a folder that nobody is at work in; how many failing tests it holds."""
+    with closing(sqlite3.connect(folder / "campaign.db")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], "the database is damaged"
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        stored = {}
+        if "runs" in tables:
+            stored = dict(db.execute("SELECT number, digest FROM runs WHERE outcome = 'failed'"))
+    assert told <= set(stored), f"told but not stored: {sorted(told - set(stored))}"
+    for number, digest in stored.items():
+        text, about = (folder / "failed" / f"{number:06}{suffix}" for suffix in (".txt", ".json"))
+        assert text.is_file(), f"{number} is stored, but there is no {text.name}"
+        assert json.loads(about.read_text())["sha256"] == digest, f"{about.name} tells of another input"
+    return len(stored)
+
+
+def kill(number: int, folder: Path, told: set[int], *, seconds: float, workers: int) -> bool:
+    """Go on with a campaign for so long at most; whether it was done by then."""
+    child, pipe = in_child(campaign(folder, number, workers))
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    with os.fdopen(pipe) as lines:
+        said = lines.read().splitlines()
+    raised = [line for line in said if line.startswith("raised")]
+    assert not raised, raised
+    told.update(int(line.split()[1]) for line in said if line.startswith("failed"))
+    if (folder / "campaign.db").exists():
+        check(folder, told)
+    if workers:
+        assert no_more(child), "the workers of a killed campaign live on"
+    return "done" in said
+
+
+def no_more(group: int, *, seconds: float = 20) -> bool:
+    """Whether all processes of a group end within some time."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        fields = [stat.rpartition(")")[2].split() for stat in map(_read, Path("/proc").glob("[0-9]*/stat")) if stat]
+        if not any(int(of[2]) == group and of[0] != "Z" for of in fields):
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:  # it is over
+        return ""
+
+
+def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Counter[str]:
+    """Kill so many processes; what happened, counted."""
+    rng, counts = np.random.default_rng(seed), Counter[str]()
+    toy.model()  # so that no process has to make it
+    with tempfile.TemporaryDirectory() as temporary:
+        while counts["kills"] < kills:
+            number = counts["campaigns"]
+            folder, whole, told = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole"), set[int]()
+            done = False
+            while not done and counts["kills"] < kills:
+                workers = int(counts["kills"] % 10 == 5)
+                seconds = float(rng.exponential(0.12)) + 3 * workers  # which is how long workers take to begin
+                done = kill(number, folder, told, seconds=seconds, workers=workers)
+                counts["kills"] += not done
+            toy.campaign(folder, **options(number))  # the rest of the last one, in peace
+            toy.campaign(whole, **options(number))
+            counts["failures"] += check(folder, told)
+            counts["told"] += len(told)
+            assert toy.rows(folder) == toy.rows(whole), f"campaign {number} is not the one that never stopped"
+            names = [sorted(file.name for file in (path / "failed").iterdir()) for path in (folder, whole)]
+            assert names[0] == names[1], f"left behind: {sorted(set(names[0]) - set(names[1]))}"
+            counts["campaigns"] += 1
+            say(f"campaign {number}: {len(told):,} failures told, all there; {counts['kills']:,} kills so far")
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    counts = run(given.kills, seed=given.seed)
+    print(
+        f"{counts['kills']:,} kills in {counts['campaigns']:,} campaigns: {counts['told']:,} failures told and there, "
+        "all databases sound, and every campaign is the one that never stopped"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,279 @@
+"""The loop is Algorithm 1: checked event by event against what follows from the recipes alone."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.choosing import SELECT, Picker, decay, rarity, recent, uniform
+from deepcruiser.campaign.events import Ran, Seeded
+from deepcruiser.campaign.queue import Queue, Test
+from deepcruiser.criteria import FIVE
+from deepcruiser.systems import bracket_changes
+from tests import plain, toy
+
+
+@dataclass(frozen=True)
+class Known:
+    """A test of the queue, from its recipe."""
+
+    recipe: tuple[Any, ...]
+    input: str
+    reference: str
+    visits: Visits
+
+
+def allowed(T: set[type]) -> set[type]:
+    """The rule of picking, word by word."""
+    U = set(bracket_changes.UNAFFECTED)
+    return {t for S in map(set, bracket_changes.FAMILIES) for t in S | U if not ({t} | S) & T}
+
+
+def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counter[str]:
+    """Go through a campaign once more, slowly: make, run and judge every mutant, measure every queue from scratch."""
+    reader, model = toy.Reader(), toy.model()
+    seeds = {seed.id: seed.value for seed in toy.seeds()}
+    queue: dict[int, Known] = {}
+    executed: list[Visits] = []
+    rank, gains, expected = Counter[str](), 0, []
+
+    def values(visits: list[Visits]) -> list[float]:
+        return [criterion.of(model, visits) for criterion in guide.criteria]
+
+    def of_queue() -> list[float]:
+        return values([test.visits for test in queue.values()])
+
+    history = {row["runs"]: row for row in campaign.history}
+    for event in campaign.events:
+        if isinstance(event, Seeded):
+            (run,) = reader.run([seeds[event.seed]])
+            queue[-1 - event.position] = Known((), seeds[event.seed], run.output, model.visits(run.trace))
+            executed.append(queue[-1 - event.position].visits)
+            continue
+        batch = (event.number - 1) // batch_size
+        ahead = batch if batch_size == 1 else max(0, batch - 1)
+        assert event.parent in queue, "a parent that never was in the queue"
+        assert event.parent <= ahead * batch_size, "a parent that was not yet in the queue when the batch was planned"
+        parent = queue[event.parent]
+        assert type(event.transformation) in allowed({type(each) for each in parent.recipe})
+        text = event.transformation(parent.input)
+        (run,) = reader.run([text])
+        visits = model.visits(run.trace)
+        before, with_it = of_queue(), values([*(test.visits for test in queue.values()), visits])
+        new = values(executed) != values([*executed, visits])
+        if bracket_changes.too_long("", text):
+            outcome = "rejected"
+        elif run.output != parent.reference:
+            outcome = "failed"
+        elif guide.keep == "guided":
+            outcome = "kept" if any(a < b for a, b in zip(before, with_it, strict=True)) else "dropped"
+        else:
+            outcome = event.outcome
+            passed = rank["kept"] + rank["dropped"]
+            expected.append((1 + gains) / (1 + passed) if guide.keep == "random" else 0.0)
+        assert event.outcome == outcome
+        rank[outcome] += 1
+        assert (event.output, event.score) == (
+            (None, 0.0) if outcome == "rejected" else (run.output, outcome == "failed")
+        )
+        if outcome in ("kept", "dropped"):
+            gains += new
+            executed.append(visits)
+        if outcome == "kept":
+            queue[event.number] = Known((*parent.recipe, event.transformation), text, parent.reference, visits)
+        if event.number in history:
+            assert history[event.number]["queue"] == pytest.approx(of_queue(), abs=1e-12)
+            assert history[event.number]["executed"] == pytest.approx(values(executed), abs=1e-12)
+    assert len(history) == 1 + -(-campaign.runs // batch_size)
+    rates = np.array(expected)
+    assert abs(rank["kept"] - rates.sum()) <= 4 * np.sqrt((rates * (1 - rates)).sum()) or guide.keep == "guided"
+    return rank
+
+
+@pytest.mark.parametrize(
+    ("guide", "batch_size", "select", "pick"),
+    [
+        *((criterion, 1, "uniform", "uniform") for criterion in FIVE),
+        ((dc.BTCov, dc.SBCov(1)), 1, "uniform", "uniform"),
+        (dc.BSCov, 1, "rarity", "thompson"),
+        (dc.SBCov(2), 16, "decay", "uniform"),
+        (dc.WICov, 16, "recent", "thompson"),
+        ("random", 1, "uniform", "uniform"),
+        (dc.Guide((dc.SBCov(2), dc.ISCov), "random"), 7, "rarity", "thompson"),
+        ("none", 1, "uniform", "uniform"),
+        ("none", 16, "decay", "uniform"),
+    ],
+    ids=str,
+)
+def test_every_event_follows_from_the_recipes(
+    tmp_path: Path, guide: Any, batch_size: int, select: str, pick: str
+) -> None:
+    campaign = toy.campaign(tmp_path, guide=guide, batch_size=batch_size, select=select, pick=pick, runs=90)
+    guide = dc.Guide.of(guide)
+    seen = follow(campaign, guide, batch_size=batch_size)
+    assert seen["failed"] > 3
+    assert seen["dropped"] > 1
+    assert (seen["kept"] > 10) == (guide.keep != "none")
+    assert not (guide.keep == "none" and seen["kept"])
+
+
+def test_random_keeps_without_looking(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path, guide="random", runs=160)
+    passed = [event for event in campaign.events if isinstance(event, Ran) and event.outcome in ("kept", "dropped")]
+    seen = Counter((event.outcome, any(len(new) for news in event.executed for new in news)) for event in passed)
+    assert min(seen[outcome, new] for outcome in ("kept", "dropped") for new in (True, False)) > 1
+
+
+def test_mutants_of_mutants_and_those_that_are_not_valid(tmp_path: Path) -> None:
+    """Long seeds, so that some mutants are too long; enough runs for whole chains of transformations."""
+    given = [toy.Text(f"t{i}", text * 2) for i, text in enumerate(toy.texts(6, longest=15))]
+    campaign = toy.campaign(tmp_path, given, runs=400, guide=dc.BTCov)
+    recipes: dict[int, tuple[type, ...]] = {-1 - i: () for i in range(len(given))}
+    rejected = 0
+    for event in campaign.events:
+        if isinstance(event, Ran):
+            assert type(event.transformation) in allowed(set(recipes[event.parent]))
+            if event.outcome == "kept":
+                recipes[event.number] = (*recipes[event.parent], type(event.transformation))
+            if event.outcome == "rejected":
+                rejected += 1
+                assert event.reason.startswith("too long: ")
+                assert (event.output, len(event.visited), event.news, event.executed) == (None, 0, (), ())
+    assert max(map(len, recipes.values())) == 4
+    assert rejected > 10
+
+
+def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
+    """Once without any criterion of the package: cells in sets."""
+    campaign = toy.campaign(tmp_path, guide=dc.BSCov, batch_size=1, runs=60)
+    reader, model = toy.Reader(), toy.model()
+
+    def cells(text: str) -> set[plain.Cell]:
+        return {tuple(cell) for cell in model.cells(reader.run([text])[0].trace)[0].tolist()}
+
+    M = set().union(*map(cells, toy.texts(300, longest=12)))
+    inputs = {-1 - i: seed.value for i, seed in enumerate(toy.seeds())}
+    covered = set().union(*map(cells, inputs.values())) & M
+    for event in campaign.events:
+        if isinstance(event, Ran):
+            text = event.transformation(inputs[event.parent])
+            new = cells(text) & M - covered
+            assert event.outcome == "failed" or (event.outcome == "kept") == bool(new)
+            if event.outcome == "kept":
+                inputs[event.number], covered = text, covered | new
+            if event.outcome in ("kept", "dropped"):
+                assert len(event.visited) == len(cells(text) & M)
+    assert campaign.coverage[1] == [len(covered) / len(M)]
+
+
+def made_up(*, picked: list[int], visited: list[list[int]] | None = None, kept: list[int] | None = None) -> Queue:
+    queue = Queue(visits=np.zeros(10, np.int64))
+    for i, times in enumerate(picked):
+        test = Test(-1 - i, f"t{i}", (), None, "", np.array(visited[i] if visited else [i]), picked=times)
+        test.kept = kept[i] if kept else 0
+        queue.add(test, live=True)
+    return queue
+
+
+def shares(select: Any, queue: Queue, draws: int = 4000) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    counts = Counter(select(queue, rng).number for _ in range(draws))
+    return np.array([counts[test.number] / draws for test in queue.live])
+
+
+def test_uniform_selects_each_alike() -> None:
+    assert shares(uniform, made_up(picked=[0, 9, 2, 0])) == pytest.approx([0.25] * 4, abs=0.03)
+
+
+def test_recent_prefers_the_last_tenth_two_to_one() -> None:
+    found = shares(recent, made_up(picked=[0] * 50)).reshape(10, 5).sum(axis=1)[::-1]
+    assert found == pytest.approx(0.5 ** np.arange(1, 11), abs=0.03)
+
+
+def test_decay_accepts_as_deephunter_does() -> None:
+    """P = 0.8 - times / 5, not under 0.3: so 0.8, 0.6, 0.4, 0.3, 0.3, in shares of their sum."""
+    found = shares(decay, made_up(picked=[0, 1, 2, 3, 30]))
+    assert found == pytest.approx(np.array([0.8, 0.6, 0.4, 0.3, 0.3]) / 2.4, abs=0.03)
+
+
+def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
+    queue = made_up(picked=[0, 0, 4, 4], visited=[[0], [1], [1], [1]], kept=[0, 0, 0, 4])
+    queue.visits[0], queue.visits[1] = 99, 0
+    found = shares(rarity, queue)
+    worst, best, idle, fruitful = found
+    assert best > 0.4  # of several with the same worth, the first of the sample is taken
+    assert fruitful > 0.4
+    assert worst < 0.001
+    assert idle < 0.01
+
+
+def test_rarity_takes_tests_that_visit_no_state_of_the_model() -> None:
+    assert shares(rarity, made_up(picked=[0, 0], visited=[[], []]), 10).sum() == 1
+
+
+def test_thompson_tries_more_what_brings_more_and_gives_up_nothing() -> None:
+    kinds, rng, picker = bracket_changes.KINDS, np.random.default_rng(0), Picker("thompson")
+    chances = dict(zip(kinds, (0.02, 0.5, 0.1, 0.02), strict=True))
+    for _ in range(1000):
+        kind = picker.pick(kinds, rng)
+        picker.learn(kind.__name__, kept=rng.random() < chances[kind])
+    assert picker.tried["InsertSquare"] > 800
+    assert min(picker.tried.values()) > 5
+    assert all(picker.pick(kinds[2:], rng) in kinds[2:] for _ in range(20))
+
+
+def test_uniform_picks_each_kind_alike() -> None:
+    rng, picker = np.random.default_rng(0), Picker("uniform")
+    picker.learn("InsertRound", kept=True)
+    counts = Counter(picker.pick(bracket_changes.KINDS, rng) for _ in range(4000))
+    assert all(900 < counts[kind] < 1100 for kind in bracket_changes.KINDS)
+
+
+@pytest.mark.parametrize("select", SELECT)
+def test_every_way_to_select_gives_every_test_a_chance(tmp_path: Path, select: str) -> None:
+    campaign = toy.campaign(tmp_path, toy.seeds(4), guide="none", select=select, runs=160)
+    assert {event.parent for event in campaign.events if isinstance(event, Ran)} == {-1, -2, -3, -4}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"guide": "BSCov"}, "a guide is a criterion, several of them, 'random' or 'none', not 'BSCov'"),
+        ({"guide": []}, r"a guide is a criterion.*, not \[\]"),
+        ({"guide": ["BSCov"]}, r"a guide is a criterion.*, not \['BSCov'\]"),
+        ({"select": "best"}, "tests are selected by uniform, recent, decay, rarity, not 'best'"),
+        ({"pick": "best"}, "picked 'uniform' or 'thompson', not 'best'"),
+        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
+        ({"workers": -1}, "workers must be at least 0, not -1"),
+        ({"seed": -1}, "seed must be at least 0, not -1"),
+    ],
+)
+def test_wrong_options_are_refused_before_anything_is_made(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(dc.InputError, match=message):
+        toy.campaign(tmp_path / "c", **options)
+    assert not (tmp_path / "c").exists()
+
+
+def test_ranges_of_kinds_that_are_not_used() -> None:
+    with pytest.raises(dc.InputError, match="ranges for Trim, but the kinds are: InsertRound"):
+        dc.Mutations(bracket_changes.KINDS, ranges={"Trim": {"top_db": (40, 50)}})
+
+
+def test_a_campaign_prints_itself(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path)
+    assert repr(campaign) == f"Campaign in {tmp_path}: 64 runs, {len(campaign.failed)} failing tests"
+    worst = campaign.failed[0]
+    assert str(worst).splitlines()[0] == f"{worst.reference!r} became {worst.output!r} (another answer: 100%)"
+    assert str(worst).splitlines()[1] == f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}"
+    assert campaign[worst.number] is worst
+    with pytest.raises(dc.InputError, match=rf"no failing test 99 in '{tmp_path}'; there are {len(campaign.failed)}"):
+        campaign[99]

@@ -1,0 +1,119 @@
+"""When a campaign ends, and that it says so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.campaign.fuzzing import Status
+from tests import toy
+
+
+def interrupt(status: Status) -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize(
+    ("runs", "batch_size", "done"), [(0, 16, 0), (1, 16, 16), (16, 16, 16), (17, 16, 32), (5, 1, 5)]
+)
+def test_runs_in_whole_batches(tmp_path: Path, runs: int, batch_size: int, done: int) -> None:
+    campaign = toy.campaign(tmp_path, runs=runs, batch_size=batch_size)
+    assert campaign.runs == done
+    assert campaign.stopped == f"{done} runs are done"
+
+
+def test_minutes_of_this_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("deepcruiser.campaign.fuzzing.time", SimpleNamespace(monotonic=lambda: now))
+
+    def watch(status: Status) -> None:
+        nonlocal now
+        now += 6 if status.events else 0
+
+    for calls in (1, 2):
+        campaign = toy.campaign(tmp_path, runs=None, minutes=0.5, watch=watch)
+        assert campaign.stopped == "0.5 minutes are over"
+        assert campaign.runs == (64 if calls == 1 else 64 + 80)  # running the seeds takes one of five turns of 6 s
+    assert [row["seconds"] for row in campaign.history] == [0, 6, 12, 18, 24, 24, 30, 36, 42, 48]
+
+
+def test_until_coverage(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path, runs=None, until_coverage=0.3)
+    *before, last = [row["queue"][0] for row in campaign.history]
+    assert before[-1] < 0.3 <= last
+    assert campaign.stopped == f"BSCov reached {last:.1%}"
+    assert toy.campaign(tmp_path, runs=None, until_coverage=0.3).runs == campaign.runs
+
+
+def test_every_test_is_spent(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path, mutations=dc.Mutations(()))
+    assert campaign.stopped == "every test is spent"
+    assert campaign.runs == 0
+    assert toy.campaign(tmp_path, mutations=dc.Mutations(())).stopped == "every test is spent"
+
+
+def test_ctrl_c_finishes_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    campaign = toy.campaign(tmp_path / "parts", watch=interrupt)
+    assert (campaign.stopped, campaign.runs) == ("interrupted", 0)  # the seeds are the first batch
+    system = toy.Reader()
+    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[method-assign,arg-type]
+    campaign = toy.campaign(tmp_path / "parts", system=system)
+    assert (campaign.stopped, campaign.runs) == ("interrupted", 16)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert toy.campaign(tmp_path / "parts").runs == 64
+    toy.campaign(tmp_path / "whole")
+    assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
+
+
+def test_a_second_ctrl_c_ends_it_at_once_and_loses_nothing_told(tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    told: list[int] = []
+    system = toy.Reader()
+    run = system.run
+
+    def impatient(batch: Any) -> Any:
+        if told and told[-1] >= 32:
+            interrupt(None)  # type: ignore[arg-type]
+            interrupt(None)  # type: ignore[arg-type]
+        return run(batch)
+
+    system.run = impatient  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        toy.campaign(tmp_path / "parts", system=system, watch=lambda status: told.append(status.state.runs))
+    assert signal.getsignal(signal.SIGINT) is before
+    assert told[-1] == dc.Campaign.open(tmp_path / "parts", mutations=toy.MUTATIONS).runs == 32
+    toy.campaign(tmp_path / "parts")
+    toy.campaign(tmp_path / "whole")
+    assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
+
+
+def test_in_another_thread_there_is_no_ctrl_c_but_all_else(tmp_path: Path) -> None:
+    found: list[dc.Campaign] = []
+    thread = threading.Thread(target=lambda: found.append(toy.campaign(tmp_path / "thread")))
+    thread.start()
+    thread.join()
+    toy.campaign(tmp_path / "main")
+    assert found[0].runs == 64
+    assert toy.rows(tmp_path / "thread") == toy.rows(tmp_path / "main")
+
+
+def test_what_a_watcher_is_told(tmp_path: Path) -> None:
+    told: list[tuple[int, int, bool]] = []
+
+    def watch(status: Status) -> None:
+        told.append((status.state.runs, len(status.events), status.resumed))
+        stored = dc.Campaign.open(tmp_path, mutations=toy.MUTATIONS)
+        assert stored.runs == status.state.runs, "told before it was saved"
+        assert stored.history[-1]["executed"] == [coverage.value for coverage in status.state.executed]
+
+    toy.campaign(tmp_path, runs=32, watch=watch)
+    toy.campaign(tmp_path, runs=48, watch=watch)
+    assert told == [(0, 12, False), (16, 16, False), (32, 16, False), (32, 0, True), (48, 16, True)]
