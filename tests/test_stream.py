@@ -141,6 +141,17 @@ def test_all_unreadable_is_an_error(use: str) -> None:
         dc.cover(model, Echo(), data) if use == "cover" else dc.profile(Echo(), data, exact=use == "exact")
 
 
+def test_an_item_may_keep_its_input_in_a_plain_field() -> None:
+    @dataclass
+    class Plain:
+        id: str
+        input: np.ndarray
+
+    data = arrays(9)
+    profile = dc.profile(Echo(), [Plain(str(i), array) for i, array in enumerate(data)], exact=True)
+    assert profile == dc.profile(Echo(), data, exact=True)
+
+
 def test_bad_data() -> None:
     with pytest.raises(dc.InputError, match="the data set is empty"):
         dc.profile(Echo(), [])

@@ -93,10 +93,16 @@ def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[st
     unreadable: dict[str, str] = {}
     for name, item in window:
         try:
-            inputs.append((name, item.input if hasattr(type(item), "input") else item))
+            inputs.append((name, input_of(item)))
         except DeepCruiserError as error:
             unreadable[name] = str(error)
     return inputs, unreadable
+
+
+def input_of(item: Any) -> Any:
+    """The input of an item: what it keeps under that name, which may be read only now, or else the item itself."""
+    # Not hasattr(item, ...): a property would be read twice, and what it raises taken for its absence.
+    return item.input if hasattr(type(item), "input") or "input" in getattr(item, "__dict__", ()) else item
 
 
 def named(data: Iterable[Any]) -> Iterator[tuple[str, Any]]:

@@ -208,7 +208,9 @@ class Configuration:
 
 
 def _bounds(rows: Rows) -> Bounds:
-    blocks = [(block.min(0), block.max(0)) for block in rows.blocks()] or [np.zeros((2, rows.width))]
+    if not len(rows):
+        return np.zeros(rows.width), np.zeros(rows.width)
+    blocks = [(block.min(0), block.max(0)) for block in rows.blocks()]
     lower = np.min([block[0] for block in blocks], axis=0)
     upper = np.max([block[1] for block in blocks], axis=0)
     return lower.astype(np.float64), upper.astype(np.float64)

@@ -16,7 +16,7 @@ from deepcruiser.campaign.values import digest_of, from_json, to_json
 from deepcruiser.coverage import Coverage
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.oracles import Oracle
-from deepcruiser.stream import again_and_again, named
+from deepcruiser.stream import again_and_again, input_of, named
 from deepcruiser.trace import Run
 
 #: Inputs of so many seeds are held ready; the others are read again.
@@ -44,8 +44,7 @@ class Seeds(Mapping[str, Any]):
         if name not in self._items:
             raise InputError(f"there is no seed {name!r} among the {len(self):,} given")
         if name not in self._ready:
-            item = self._items[name]
-            self._ready[name] = item.input if hasattr(type(item), "input") else item
+            self._ready[name] = input_of(self._items[name])
             if len(self._ready) > _READY:
                 self._ready.popitem(last=False)
         return self._ready[name]

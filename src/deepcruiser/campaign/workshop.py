@@ -15,6 +15,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
 from typing import Any, Self
 
@@ -50,6 +51,7 @@ class Workshop:
         self._queue = queue
         self._invalid = invalid
         self._ready: OrderedDict[int, Any] = OrderedDict()
+        self._sendable: set[type] = set()
         self._pool: ProcessPoolExecutor | None = None
         if workers:
             context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
@@ -74,6 +76,12 @@ class Workshop:
         job = (transformation, self.input_of(test), self._seeds[test.seed], self._invalid)
         if self._pool is None:
             return partial(make, *job)
+        if (
+            type(transformation) not in self._sendable
+        ):  # found out here, for a pool may hang at its end after failing to
+            with _sending(job):
+                ForkingPickler.dumps(job)
+            self._sendable.add(type(transformation))
         try:
             with _without_main(job):
                 return partial(self._made, self._pool.submit(make, *job), job)
@@ -82,14 +90,10 @@ class Workshop:
 
     def _made(self, future: Future[Mutant], job: tuple[Any, ...]) -> Mutant:
         try:
-            return future.result()
+            with _sending(job):  # and back; errors of the job's own are caught by `make`
+                return future.result()
         except BrokenProcessPool:
             return self._made_here(job)
-        except Exception as error:  # none of the job's own, which `make` catches
-            raise InputError(
-                f"{job[0]}, its input or the check of its result cannot go to another process ({error}): define them "
-                "at the top of a module, or give workers=0"
-            ) from error
 
     def _made_here(self, job: tuple[Any, ...]) -> Mutant:
         if self._pool is not None:
@@ -138,6 +142,19 @@ def _end_with_the_campaign() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+@contextmanager
+def _sending(job: tuple[Any, ...]) -> Iterator[None]:
+    try:
+        yield
+    except BrokenProcessPool:
+        raise
+    except Exception as error:
+        raise InputError(
+            f"{job[0]}, its input or the check of its result cannot go to another process ({error}): define them "
+            "at the top of a module, or give workers=0"
+        ) from error
 
 
 @contextmanager

@@ -77,11 +77,10 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
         say(f"   {criterion.name:10} {ordinary[criterion]:16.2%} {deep[criterion]:16.2%}")
     say(f"   {'wrong':10} {ordinary_wrong:16.2%} {deep_wrong:16.2%}")
     say(
-        f"\n   The ordinary tests find {ordinary_wrong:.1%} wrong and leave the boundary of what training visited "
-        "alone.\n"
-        f"   The deeper ones are wrong {deep_wrong:.0%} of the time, and 2-SBCov says why: "
-        f"{deep['2-SBCov'] / max(ordinary['2-SBCov'], 1e-9):.0f} times as much of their way\n"
-        "   lies where training never went."
+        f"\n   Of the ordinary tests {ordinary_wrong:.1%} are answered wrongly, of the deeper ones {deep_wrong:.0%}. "
+        "BSCov does not tell them\n   apart; 2-SBCov does: the deeper ones visit "
+        f"{deep['2-SBCov'] / max(ordinary['2-SBCov'], 1e-9):.0f} times as many of the cells just outside of\n"
+        "   what training visited."
     )
     made_of = Ingredients(system=f"brackets:{seed}", model=str(output / "brackets.model"), disagreement=True).complete()
     campaigns = [

@@ -22,7 +22,7 @@ from deepcruiser.cli.given import guide_from
 from deepcruiser.cli.ingredients import WER_ABOVE, Ingredients
 from deepcruiser.cli.shown import program, typed
 from deepcruiser.cli.summary import as_text, batch, summary
-from deepcruiser.errors import InputError
+from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.report.watching import Past, Watch, has_screen, lines, on_screen
 
 
@@ -186,7 +186,7 @@ def workers_for(mutations: Mutations, workers: int | None) -> int | None:
 def _watching(folder: Path, out: Any, *, plain: bool, as_json_lines: bool) -> Iterator[Watch]:
     past: Past = ()
     if (folder / DATABASE).is_file():
-        with Store.open(folder, write=False) as store:
+        with contextlib.suppress(DeepCruiserError), Store.open(folder, write=False) as store:  # going on will say why
             past = store.history()
     if as_json_lines:
         yield lambda status: click.echo(json.dumps(batch(status)), file=out)
