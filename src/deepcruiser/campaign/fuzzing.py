@@ -66,11 +66,12 @@ def fuzz(
 
     Stops after `minutes`, `runs` (in whole batches), at `until_coverage` of the first criterion, when every test is
     spent, or at Ctrl-C; the same call on the same folder goes on from there, as if it had never stopped. `workers`
-    processes make the mutants (as many as there are cores, unless told); their number changes nothing but the time.
+    processes make the mutants (one for every two cores, unless told; the network has the others); their number changes
+    nothing but the time.
     `limit_seconds` is how long the system may take for a batch before that counts as a time-out.
     """
     guide, oracle, mutations = Guide.of(guide), oracle or WordErrorRate(above=0.3), mutations or Mutations()
-    workers = (os.cpu_count() or 1) if workers is None else workers
+    workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
     for name, number, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("seed", seed, 0)):
         if number < least:
             raise InputError(f"{name} must be at least {least}, not {number}")
@@ -113,7 +114,7 @@ def fuzz(
             watch(Status(state, (), before, resumed))
         else:
             store.put("versions", versions())
-            step = _begin(state, sown, run, oracle, rng, batch_size=batch_size)
+            step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
             tell(step)
             plan = step.plan
 
@@ -147,12 +148,15 @@ def _begin(
     rng: np.random.Generator,
     *,
     batch_size: int,
+    interrupted: threading.Event,
 ) -> Step:
     """Run the seeds and draw the first plan."""
     events, model = [], state.model
     for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size):
         state.apply(event)
         events.append(event)
+        if interrupted.is_set():
+            raise KeyboardInterrupt  # there is nothing to save before all seeds are judged
     if not len(state.queue):
         first = events[0]
         raise InputError(

@@ -74,7 +74,9 @@ class Share(click.ParamType[float]):
 @click.option("--pick", default="thompson", type=click.Choice(["uniform", "thompson"]), help="And the transformation.")
 @click.option("--seed", default=0, help="Of all that is drawn.")
 @click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Mutants run at a time.")
-@click.option("--workers", type=click.IntRange(min=0), help="Processes that make mutants.  [default: one per core]")
+@click.option(
+    "--workers", type=click.IntRange(min=0), help="Processes that make mutants.  [default: one for every two cores]"
+)
 @click.option(
     "--limit-seconds",
     default=60.0,
