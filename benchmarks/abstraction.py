@@ -32,7 +32,7 @@ def models(profile: dc.Profile) -> None:
 
 def boundaries(rng: np.random.Generator) -> None:
     """A model of about 240,000 states, like the paper's finest: a dense cloud in the middle of the grid."""
-    cells = np.tanh(rng.standard_normal((800_000, 3)) * 0.53)
+    cells = np.tanh(rng.standard_normal((700_000, 3)) * 0.5)
     trace = dc.Trace(np.concatenate([np.zeros((1, 3)), cells]), np.ones((len(cells), 1)))
     model = dc.Profile.of([trace], components=3).abstract(100)
     began = time.perf_counter()

@@ -14,6 +14,7 @@ import deepcruiser as dc
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.choosing import SELECT, Picker, decay, rarity, recent, uniform
 from deepcruiser.campaign.events import Ran, Seeded
+from deepcruiser.campaign.fuzzing import Status
 from deepcruiser.campaign.queue import Queue, Test
 from deepcruiser.criteria import FIVE
 from deepcruiser.systems import bracket_changes
@@ -171,6 +172,17 @@ def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
             if event.outcome in ("kept", "dropped"):
                 assert len(event.visited) == len(cells(text) & M)
     assert campaign.coverage[1] == [len(covered) / len(M)]
+
+
+def test_rarity_counts_the_runs_that_passed(tmp_path: Path) -> None:
+    seen: list[Status] = []
+    campaign = toy.campaign(tmp_path, runs=160, watch=seen.append)
+    passed = [event for event in campaign.events if event.outcome in ("kept", "dropped")]
+    counts = np.zeros(len(toy.model().states), np.int64)
+    for event in passed:
+        counts[event.visited] += 1
+    assert seen[-1].state.queue.visits.tolist() == counts.tolist()
+    assert len(passed) < len(campaign.events) - 5
 
 
 def made_up(*, picked: list[int], visited: list[list[int]] | None = None, kept: list[int] | None = None) -> Queue:

@@ -38,18 +38,18 @@ def test_minutes_of_this_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         now += 6 if status.events else 0
 
     for calls in (1, 2):
-        campaign = toy.campaign(tmp_path, runs=None, minutes=0.5, watch=watch)
+        campaign = toy.campaign(tmp_path, runs=2000, minutes=0.5, watch=watch)
         assert campaign.stopped == "0.5 minutes are over"
         assert campaign.runs == (64 if calls == 1 else 64 + 80)  # running the seeds takes one of five turns of 6 s
     assert [row["seconds"] for row in campaign.history] == [0, 6, 12, 18, 24, 24, 30, 36, 42, 48]
 
 
 def test_until_coverage(tmp_path: Path) -> None:
-    campaign = toy.campaign(tmp_path, runs=None, until_coverage=0.3)
+    campaign = toy.campaign(tmp_path, runs=2000, until_coverage=0.3)
     *before, last = [row["queue"][0] for row in campaign.history]
     assert before[-1] < 0.3 <= last
     assert campaign.stopped == f"BSCov reached {last:.1%}"
-    assert toy.campaign(tmp_path, runs=None, until_coverage=0.3).runs == campaign.runs
+    assert toy.campaign(tmp_path, runs=2000, until_coverage=0.3).runs == campaign.runs
 
 
 def test_every_test_is_spent(tmp_path: Path) -> None:
@@ -70,6 +70,16 @@ def test_ctrl_c_finishes_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> 
     assert signal.getsignal(signal.SIGINT) is before
     assert toy.campaign(tmp_path / "parts").runs == 64
     toy.campaign(tmp_path / "whole")
+    assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
+
+
+def test_ctrl_c_before_the_seeds_are_judged_leaves_nothing_to_resume(tmp_path: Path) -> None:
+    system = toy.Reader()
+    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[method-assign,arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        toy.campaign(tmp_path / "parts", system=system)
+    for name in ("parts", "whole"):
+        toy.campaign(tmp_path / name)
     assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
 
 

@@ -1,7 +1,7 @@
 """Guidance pays: on the brackets network, the planted weakness is found in fewer runs with coverage than without.
 
-Measured with `python -m tests.quality.guided`: the run that failed first, over 20 campaigns of up to 600 runs, each from
-50 other texts with other random numbers, on M{3,20}:
+Measured with `python -m tests.quality.guided`: the run that failed first, over 20 campaigns of up to 600 runs, each
+from 50 other texts with other random numbers, on M{3,20}:
 
                        uniform, uniform (the paper)            rarity, thompson
     guide          quartiles                 found        quartiles             found
@@ -12,6 +12,17 @@ Measured with `python -m tests.quality.guided`: the run that failed first, over 
     BTCov          139     182     319    17 of 20         69   187   356    17 of 20
     ISCov          225     300     442    17 of 20         62   187   315    16 of 20
     WICov          139     182     319    17 of 20         69   252   324    17 of 20
+
+With `--strategies`, means of 10 campaigns of 600 runs: what all runs together covered of the guide's criterion (BSCov
+for the baselines), and how many different failing texts there were:
+
+    select, pick                BSCov           2-SBCov          random            none
+    uniform, uniform      43.6 %    2.3      3.4 %    4.5    39.8 %    1.3    36.9 %    1.3
+    recent, uniform       37.9 %    4.1      2.9 %   10.7    34.2 %    2.6    32.3 %    1.5
+    decay, uniform        44.1 %    3.0      4.0 %    6.0    39.9 %    2.1    37.0 %    1.6
+    rarity, uniform       47.2 %    1.7      4.3 %    8.9    45.3 %    2.5    39.4 %    1.5
+    uniform, thompson     43.1 %    2.9      3.3 %    4.8    39.7 %    2.0    37.9 %    1.9
+    rarity, thompson      47.5 %    3.7      4.7 %   10.6    45.9 %    2.0    40.0 %    1.6
 """
 
 from __future__ import annotations

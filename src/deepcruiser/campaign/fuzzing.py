@@ -107,17 +107,6 @@ def fuzz(
             store.save(step, mutations, _history(state, seconds), _failures(step, state, mutations))
             watch(Status(state, step.events, seconds, resumed))
 
-        if resumed:
-            plan = store.plan(mutations)
-            state.apply_again(_unchanged(store.events(mutations), sown), plan)
-            rng.bit_generator.state = store.meta("random")
-            watch(Status(state, (), before, resumed))
-        else:
-            store.put("versions", versions())
-            step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
-            tell(step)
-            plan = step.plan
-
         def why_stop() -> str:
             if interrupted.is_set():
                 return "interrupted"
@@ -129,7 +118,17 @@ def fuzz(
                 return f"{guide.criteria[0]} reached {state.coverages[0].value:.1%}"
             return ""
 
-        with Workshop(sown, state.queue, mutations.invalid, workers=workers) as workshop:
+        with Workshop(sown, state.queue, mutations.invalid, workers=workers, kinds=mutations.kinds) as workshop:
+            if resumed:
+                plan = store.plan(mutations)
+                state.apply_again(_unchanged(store.events(mutations), sown), plan)
+                rng.bit_generator.state = store.meta("random")
+                watch(Status(state, (), before, resumed))
+            else:
+                store.put("versions", versions())
+                step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
+                tell(step)
+                plan = step.plan
             steps = loop(state, workshop, run, oracle, rng, batch_size=batch_size, plan=plan)
             while not (stopped := why_stop()):
                 upcoming = next(steps, None)

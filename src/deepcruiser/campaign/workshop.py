@@ -46,7 +46,9 @@ class Workshop:
     are killed, the mutants are made here.
     """
 
-    def __init__(self, seeds: Mapping[str, Any], queue: Queue, invalid: Invalid, *, workers: int) -> None:
+    def __init__(
+        self, seeds: Mapping[str, Any], queue: Queue, invalid: Invalid, *, workers: int, kinds: tuple[Any, ...] = ()
+    ) -> None:
         self._seeds = seeds
         self._queue = queue
         self._invalid = invalid
@@ -58,6 +60,9 @@ class Workshop:
             if os.name == "posix":
                 context.set_forkserver_preload(["deepcruiser.transformations"])
             self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work)
+            with _without_main((*kinds, invalid)):
+                for _ in range(workers):  # they take seconds to start, and the seeds can run meanwhile
+                    self._pool.submit(os.getpid)
 
     def __enter__(self) -> Self:
         return self
@@ -76,9 +81,7 @@ class Workshop:
         job = (transformation, self.input_of(test), self._seeds[test.seed], self._invalid)
         if self._pool is None:
             return partial(make, *job)
-        if (
-            type(transformation) not in self._sendable
-        ):  # found out here, for a pool may hang at its end after failing to
+        if type(transformation) not in self._sendable:  # a pool that fails to send may hang at its end
             with _sending(job):
                 ForkingPickler.dumps(job)
             self._sendable.add(type(transformation))
