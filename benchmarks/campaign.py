@@ -43,7 +43,7 @@ def utterances(count: int) -> list[dc.Audio]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--runs", type=int, default=600)
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--workers", type=int)
     given = parser.parse_args()

@@ -333,3 +333,15 @@ def test_a_cells_own_state_is_split_by_input(count: int) -> None:
     for run, row in zip(runs, expected, strict=True):
         assert torch.equal(torch.from_numpy(run.output), row)
         assert torch.equal(run.trace.states[-1], row)
+
+
+def test_the_last_layer_of_a_stack_is_read_off_and_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("a layer was computed again")
+
+    monkeypatch.setattr("deepcruiser.systems.layers.StackCall._run", fail)
+    net = torch.nn.LSTM(3, 4, num_layers=3, batch_first=True).eval()
+    (run,) = TorchSystem(net, "").run([torch.ones(5, 3)])
+    assert run.trace.states.shape == (6, 4)
+    with pytest.raises(AssertionError, match="computed again"):
+        TorchSystem(net, "", layer=1).run([torch.ones(5, 3)])

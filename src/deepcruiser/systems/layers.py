@@ -7,7 +7,7 @@ from the module's own weights, at the time of the call.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -119,7 +119,7 @@ class StackCall:
 
     def states(self, choice: Choice) -> Tensor:
         """[rows, steps + 1, size]: the chosen layers side by side, s_0 first."""
-        outputs = self._outputs(choice.layers[-1])
+        outputs = self._outputs(choice)
         read = self._h if choice.part == "h" else self._c
         states = [read(layer, outputs, choice.direction) for layer in choice.layers]
         return states[0] if len(states) == 1 else torch.cat(states, 2)
@@ -128,14 +128,15 @@ class StackCall:
         inputs = self.layout.unfold(self.x)
         return self.layout.reverse(inputs) if choice.direction == "backward" else inputs
 
-    def _outputs(self, deepest: int) -> list[Tensor]:
-        """What the layers 0..deepest give out, as it lies; the last layer's is the module's own."""
+    def _outputs(self, choice: Choice) -> dict[int, Tensor]:
+        """What the layers give out that the choice needs, as it lies; the last layer's is the module's own."""
         last = self.module.num_layers - 1
-        outputs: list[Tensor] = []
-        for layer in range(min(deepest + 1, last)):
-            outputs.append(self._run(layer, outputs[-1] if outputs else self.x))
-        if deepest == last:
-            outputs.append(self.out)
+        inner = [layer for layer in choice.layers if layer != last]
+        if choice.part == "c" and last in choice.layers:
+            inner.append(last - 1)  # the inputs of the last layer
+        outputs = {last: self.out}
+        for layer in range(max(inner, default=-1) + 1):
+            outputs[layer] = self._run(layer, outputs[layer - 1] if layer else self.x)
         return outputs
 
     def _run(self, layer: int, x: Tensor) -> Tensor:
@@ -159,7 +160,7 @@ class StackCall:
             )
         return cast(Tensor, out[0])
 
-    def _h(self, layer: int, outputs: Sequence[Tensor], direction: str) -> Tensor:
+    def _h(self, layer: int, outputs: Mapping[int, Tensor], direction: str) -> Tensor:
         out, initial = outputs[layer], self.initial[0][self._of(layer)]
         if direction == "both":
             return self.layout.unfold(out, torch.cat(tuple(initial), 1))
@@ -169,7 +170,7 @@ class StackCall:
             states[:, 1:] = self.layout.reverse(states[:, 1:])
         return states
 
-    def _c(self, layer: int, outputs: Sequence[Tensor], direction: str) -> Tensor:
+    def _c(self, layer: int, outputs: Mapping[int, Tensor], direction: str) -> Tensor:
         if direction == "both":
             forward, backward = (self._c(layer, outputs, way) for way in ("forward", "backward"))
             backward[:, 1:] = self.layout.reverse(backward[:, 1:])  # as h: the row of time t from both
