@@ -84,7 +84,7 @@ def running(script: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, script, folder],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=root, process_group=0,
-        env={**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     try:
         yield process
