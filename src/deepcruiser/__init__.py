@@ -14,12 +14,13 @@ from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
 from deepcruiser.datasets import Corpus, Sample, read_corpus
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
 from deepcruiser.systems import load_system
 from deepcruiser.systems.torch import TorchSystem
 from deepcruiser.trace import Run, System, Trace
 
-__all__ = [
+__all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "AbstractModel",
     "Audio",
     "BSCov",
@@ -38,6 +39,9 @@ __all__ = [
     "Guide",
     "ISCov",
     "InputError",
+    "LogMel",
+    "LogSpectrogram",
+    "MFCC",
     "MismatchError",
     "Mutations",
     "Oracle",
