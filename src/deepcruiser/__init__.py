@@ -13,6 +13,7 @@ from deepcruiser.campaign.state import Guide
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
 from deepcruiser.datasets import Corpus, Sample, read_corpus
+from deepcruiser.decoding import classify, ctc_beam, ctc_greedy, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
@@ -56,8 +57,11 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Trace",
     "WICov",
     "WordErrorRate",
+    "classify",
     "cover",
     "criterion",
+    "ctc_beam",
+    "ctc_greedy",
     "export",
     "fit",
     "fuzz",
@@ -65,4 +69,5 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "load_system",
     "profile",
     "read_corpus",
+    "spans",
 ]
