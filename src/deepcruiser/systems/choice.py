@@ -36,17 +36,23 @@ class Choice:
         """For people: "encoder.lstm: h of the last of 3 layers, both directions"."""
         if self.kind == "output":
             return f"{self.label}: output"
-        words = f"{self.label}: {self.part}"
         if isinstance(self.module, nn.RNNBase):
-            count = self.module.num_layers
-            if count > 1 and len(self.layers) == count:
-                words += f" of all {count} layers side by side"
-            elif count > 1:
-                last = self.layers == (count - 1,)
-                words += f" of the last of {count} layers" if last else f" of layer {self.layers[0]} of {count}"
-            if self.module.bidirectional:
-                words += ", both directions" if self.direction == "both" else f", {self.direction}"
-        return words
+            count, ways = self.module.num_layers, 2 if self.module.bidirectional else 1
+            return in_words(self.label, self.part, self.layers, count, ways, self.direction)
+        return in_words(self.label, self.part, self.layers, 1, 1, self.direction)
+
+
+def in_words(label: str, part: Part, layers: tuple[int, ...], count: int, ways: int, direction: Direction) -> str:
+    """Which vector of a stack of `count` layers is the state, the same for every framework."""
+    words = f"{label}: {part}"
+    if count > 1 and len(layers) == count:
+        words += f" of all {count} layers side by side"
+    elif count > 1:
+        last = layers == (count - 1,)
+        words += f" of the last of {count} layers" if last else f" of layer {layers[0]} of {count}"
+    if ways == 2:
+        words += ", both directions" if direction == "both" else f", {direction}"
+    return words
 
 
 def choose(
@@ -68,14 +74,20 @@ def choose(
             module,
             module.batch_first,
             "stack",
-            _part(part, isinstance(module, nn.LSTM), label, module),
-            _layers(layer, module.num_layers, label),
-            _direction(direction, module.bidirectional, label),
+            checked_part(part, isinstance(module, nn.LSTM), label, type(module).__name__),
+            checked_layers(layer, module.num_layers, label),
+            checked_direction(direction, module.bidirectional, label),
         )
     if isinstance(module, nn.RNNCellBase):
-        checked = _part(part, isinstance(module, nn.LSTMCell), label, module)
+        checked = checked_part(part, isinstance(module, nn.LSTMCell), label, type(module).__name__)
         return Choice(
-            name, module, True, "cell", checked, _layers(layer, 1, label), _direction(direction, False, label)
+            name,
+            module,
+            True,
+            "cell",
+            checked,
+            checked_layers(layer, 1, label),
+            checked_direction(direction, False, label),
         )
     if (part, layer, direction) != ("h", -1, None):
         raise InputError(
@@ -119,15 +131,15 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(name or '"" (itself)' for name in names)
 
 
-def _part(part: Part, has_c: bool, label: str, module: nn.Module) -> Part:
+def checked_part(part: Part, has_c: bool, label: str, kind: str) -> Part:
     if part not in ("h", "c"):
         raise InputError(f"part must be 'h' or 'c', not {part!r}")
     if part == "c" and not has_c:
-        raise InputError(f"{label} is a {type(module).__name__}, which has no c: only an LSTM has; take part='h'")
+        raise InputError(f"{label} is a {kind}, which has no c: only an LSTM has; take part='h'")
     return part
 
 
-def _layers(layer: Layer, count: int, label: str) -> tuple[int, ...]:
+def checked_layers(layer: Layer, count: int, label: str) -> tuple[int, ...]:
     if layer == "all":
         return tuple(range(count))
     if not isinstance(layer, int) or isinstance(layer, bool):
@@ -137,7 +149,7 @@ def _layers(layer: Layer, count: int, label: str) -> tuple[int, ...]:
     return (layer % count,)
 
 
-def _direction(direction: Direction | None, bidirectional: bool, label: str) -> Direction:
+def checked_direction(direction: Direction | None, bidirectional: bool, label: str) -> Direction:
     if direction not in (None, "forward", "backward", "both"):
         raise InputError(f"direction must be 'forward', 'backward' or 'both', not {direction!r}")
     if bidirectional:
