@@ -10,7 +10,7 @@ import numpy as np
 
 from deepcruiser.campaign.values import as_json
 from deepcruiser.errors import InputError
-from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed
+from deepcruiser.transformations import EXTRA, FAMILIES, NAMES, PAPER, UNAFFECTED, Validity, allowed, series, text
 
 
 class Mutation(Protocol):
@@ -46,6 +46,16 @@ class Mutations:
         """All transformations of sound, those beyond the paper as well."""
         return cls(kinds=PAPER + EXTRA)
 
+    @classmethod
+    def series(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+        """Those of numeric series, arrays [time] or [time, channels]: noise, other swings, warped time, losses."""
+        return cls(series.KINDS, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
+
+    @classmethod
+    def text(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+        """Those of text: typing errors, capitals, filler words, spaces and punctuation."""
+        return cls(text.KINDS, text.FAMILIES, text.UNAFFECTED, text.TextValidity().reason, ranges or {})
+
     def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
         """The kinds that may follow those applied; none when the test is spent."""
         return allowed(applied, self.kinds, families=self.families, unaffected=self.unaffected)
@@ -70,8 +80,8 @@ class Mutations:
         return {"name": type(transformation).__name__, **asdict(transformation)}
 
     def from_dict(self, data: Mapping[str, Any]) -> Any:
-        """The transformation that `to_dict` made this of."""
-        for kind in self.kinds:
+        """The transformation that `to_dict` made this of; all that come with the package are known in any case."""
+        for kind in (*self.kinds, *NAMES.values()):
             if kind.__name__ == data["name"]:
                 return kind(**{item.name: data[item.name] for item in fields(kind)})
         raise InputError(

@@ -4,13 +4,14 @@
     mutant = change(audio)                                    # the same samples every time, in any process
     allowed([change])                                         # what may follow it
 
-docs/transformations.md says what each sounds like, and what its range rests on.
+docs/transformations.md says what each sounds like, and what its range rests on. Those of numeric series and of text are
+in `series` and `text`.
 """
 
 from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
 from deepcruiser.transformations.extra import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.families import CLEARNESS, EXTRA, FAMILIES, PAPER, SPEED, UNAFFECTED, VOLUME, allowed
-from deepcruiser.transformations.recipe import apply, from_dict, to_dict
+from deepcruiser.transformations.recipe import NAMES, apply, from_dict, to_dict
 from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
 from deepcruiser.transformations.transformation import Transformation
 from deepcruiser.transformations.unaffected import DRC, Trim
@@ -22,6 +23,7 @@ __all__ = [
     "DRC",
     "EXTRA",
     "FAMILIES",
+    "NAMES",
     "PAPER",
     "SPEED",
     "UNAFFECTED",

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from deepcruiser.audio import Audio
 from deepcruiser.errors import InputError
+from deepcruiser.transformations import series, text
 from deepcruiser.transformations.families import EXTRA, PAPER
-from deepcruiser.transformations.transformation import Transformation
+from deepcruiser.transformations.transformation import Change
 
-NAMES = {kind.__name__: kind for kind in PAPER + EXTRA}
+#: All kinds by name, those of series and text too.
+NAMES: dict[str, type[Change]] = {kind.__name__: kind for kind in (*PAPER, *EXTRA, *series.KINDS, *text.KINDS)}
+
+T = TypeVar("T")
 
 
-def apply(recipe: Iterable[Transformation], audio: Audio) -> Audio:
-    """The audio after all transformations of a recipe, the first one first."""
+def apply(recipe: Iterable[Callable[[T], T]], value: T) -> T:
+    """The audio, series or text after all transformations of a recipe, the first one first."""
     for transformation in recipe:
-        audio = transformation(audio)
-    return audio
+        value = transformation(value)
+    return value
 
 
-def to_dict(transformation: Transformation) -> dict[str, Any]:
+def to_dict(transformation: Change) -> dict[str, Any]:
     """A transformation as what JSON can hold: `{"name": "ChangeSpeed", "factor": 1.07}`."""
     name = type(transformation).__name__
     if NAMES.get(name) is not type(transformation):
@@ -29,7 +32,7 @@ def to_dict(transformation: Transformation) -> dict[str, Any]:
     return {"name": name, **dataclasses.asdict(transformation)}
 
 
-def from_dict(data: Mapping[str, Any]) -> Transformation:
+def from_dict(data: Mapping[str, Any]) -> Change:
     """The transformation that `to_dict` made this of, its parameters checked as always."""
     if not isinstance(data, Mapping):
         raise InputError(f"a transformation must be a mapping with a name and its parameters, not {data!r}")

@@ -15,7 +15,7 @@ import numpy as np
 from python_stretch.Signalsmith import Stretch
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations.transformation import Range, Transformation, fitted, peak
+from deepcruiser.transformations.transformation import Range, Samples, Transformation, fitted, peak
 
 SHORTEST_SECONDS = 0.12
 LOWEST_RATE = 1000
@@ -46,9 +46,12 @@ class ChangeSpeed(Transformation):
     def __call__(self, audio: Audio) -> Audio:
         return audio if self.factor == 1 else stretched(audio, factor=self.factor)
 
+    def moved(self, seconds: Samples, audio: Audio) -> Samples:
+        return seconds if _is_too_short(audio) else seconds / self.factor
+
 
 def stretched(audio: Audio, *, factor: float = 1.0, semitones: float = 0.0) -> Audio:
-    if audio.seconds < SHORTEST_SECONDS or audio.rate < LOWEST_RATE:
+    if _is_too_short(audio):
         return audio
     # It computes squares in float32, which very loud samples would overflow.
     scale = max(1.0, peak(audio.samples))
@@ -58,3 +61,7 @@ def stretched(audio: Audio, *, factor: float = 1.0, semitones: float = 0.0) -> A
     stretch.setTimeFactor(factor)
     changed = np.asarray(stretch.process((audio.samples / np.float32(scale))[np.newaxis]))[0]
     return fitted(audio, changed.astype(np.float64) * scale)
+
+
+def _is_too_short(audio: Audio) -> bool:
+    return audio.seconds < SHORTEST_SECONDS or audio.rate < LOWEST_RATE

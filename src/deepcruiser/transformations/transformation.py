@@ -1,4 +1,4 @@
-"""What all transformations share: checked parameters, drawing, and results that never clip anew."""
+"""What all transformations share: checked parameters and drawing; and, those of sound, no new clipping."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SEEDS = 2**32
 
 
 @dataclass(frozen=True)
-class Transformation(ABC):
-    """A change of sound that keeps what is said, with its parameters chosen: the same value, the same samples.
+class Change(ABC):
+    """A change of an input that keeps its meaning, with its parameters chosen: the same value, the same result.
 
     A subclass is a frozen dataclass of numbers and says for each which values make sense (`LIMITS`) and between which
     it is drawn unless told otherwise (`RANGES`). A field `seed` is a whole number and always drawn from all seeds.
@@ -41,8 +41,8 @@ class Transformation(ABC):
             object.__setattr__(self, "seed", _seed(type(self).__name__, getattr(self, "seed", None)))
 
     @abstractmethod
-    def __call__(self, audio: Audio) -> Audio:
-        """The changed sound, at the same rate; the very same object when there is nothing to change."""
+    def __call__(self, value: Any, /) -> Any:
+        """The changed input; what was given is never changed in place."""
 
     @classmethod
     def draw(cls, rng: np.random.Generator, **ranges: Any) -> Self:
@@ -64,6 +64,19 @@ class Transformation(ABC):
         if "seed" in _fields(cls):
             chosen["seed"] = int(rng.integers(SEEDS))
         return chosen
+
+
+@dataclass(frozen=True)
+class Transformation(Change):
+    """A change of sound that keeps what is said: the same value, the same samples."""
+
+    @abstractmethod
+    def __call__(self, audio: Audio) -> Audio:
+        """The changed sound, at the same rate; the very same object when there is nothing to change."""
+
+    def moved(self, seconds: Samples, audio: Audio) -> Samples:
+        """Where in the changed sound the moments of the audio are; those that were cut off lie outside of it."""
+        return seconds
 
 
 def fitted(audio: Audio, samples: npt.NDArray[Any]) -> Audio:

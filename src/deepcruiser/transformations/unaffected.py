@@ -74,8 +74,14 @@ class Trim(Transformation):
     RANGES: ClassVar[dict[str, Range]] = {"top_db": (30, 50)}
 
     def __call__(self, audio: Audio) -> Audio:
-        span = loud(audio, self.top_db, margin_seconds=MARGIN_SECONDS)
+        span = self._kept(audio)
         return audio if span == slice(0, len(audio)) else audio.replace(audio.samples[span])
+
+    def moved(self, seconds: Samples, audio: Audio) -> Samples:
+        return seconds - float(self._kept(audio).start / audio.rate)
+
+    def _kept(self, audio: Audio) -> slice:
+        return loud(audio, self.top_db, margin_seconds=MARGIN_SECONDS)
 
 
 def loud(audio: Audio, top_db: float, *, margin_seconds: float = 0.0) -> slice:
