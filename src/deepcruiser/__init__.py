@@ -13,7 +13,7 @@ from deepcruiser.campaign.state import Guide
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
 from deepcruiser.datasets import Corpus, Sample, read_corpus
-from deepcruiser.decoding import classify, ctc_beam, ctc_greedy, spans
+from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, read_language_model, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
@@ -45,6 +45,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "MFCC",
     "MismatchError",
     "Mutations",
+    "NgramModel",
     "Oracle",
     "Profile",
     "Projections",
@@ -69,5 +70,6 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "load_system",
     "profile",
     "read_corpus",
+    "read_language_model",
     "spans",
 ]

@@ -12,6 +12,7 @@ from deepcruiser.cli.cover import cover
 from deepcruiser.cli.demo import demo
 from deepcruiser.cli.export import export
 from deepcruiser.cli.fuzz import fuzz
+from deepcruiser.cli.language_model import language_model
 from deepcruiser.cli.profile import profile
 from deepcruiser.cli.replay import replay
 from deepcruiser.errors import DeepCruiserError
@@ -35,7 +36,7 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            untouched = ctx.invoked_subcommand in ("profile", "cover", "export")
+            untouched = ctx.invoked_subcommand in ("profile", "cover", "export", "language-model")
             click.echo("interrupted: nothing was written" if untouched else "interrupted", err=True)
             sys.exit(130)
 
@@ -60,5 +61,5 @@ def main() -> None:
     """
 
 
-for command in (demo, profile, cover, fuzz, replay, export):
+for command in (demo, profile, cover, fuzz, replay, export, language_model):
     main.add_command(command)

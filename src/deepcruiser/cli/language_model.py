@@ -1,0 +1,73 @@
+"""deepcruiser language-model: n-grams of words, for beam search."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from deepcruiser.decoding.ngrams import NgramModel
+from deepcruiser.errors import FileError
+
+OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+
+
+@click.command("language-model")
+@click.argument("texts", metavar="TEXT...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the model goes.")
+@click.option("--order", default=4, show_default=True, help="The greatest number of words in an n-gram.")
+@click.option(
+    "--prune",
+    default=0.0,
+    show_default=True,
+    help="Leave out n-grams without which the perplexity grows, relatively, by less than this: 1e-8 to 1e-6.",
+)
+@click.option("--vocabulary", type=int, help="Keep so many of the most frequent words. [default: all]")
+@click.option("--held-out", type=click.Path(path_type=Path), help="A text to measure the perplexity on.")
+@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object on standard output.")
+def language_model(
+    texts: tuple[Path, ...],
+    output: Path,
+    order: int,
+    prune: float,
+    vocabulary: int | None,
+    held_out: Path | None,
+    as_json: bool,
+) -> None:
+    """Build a language model of words from texts with one sentence a line (plain, .gz or .xz).
+
+    Words are what stands between spaces: texts have to be normalised as transcripts are, lower case and without
+    punctuation. The result is one compact file, or a file in ARPA's format if the name ends in .arpa or .arpa.gz.
+    """
+    for given in (*texts, *([held_out] if held_out else [])):
+        if not given.is_file():
+            raise FileError(f"there is no file {str(given)!r}")
+    model = NgramModel.build(
+        (line for text in texts for line in lines(text)), order=order, prune=prune, vocabulary=vocabulary
+    )
+    model.save(output)
+    size = output.stat().st_size
+    perplexity = None if held_out is None else NgramModel.load(output).perplexity(lines(held_out))
+    if as_json:
+        about = {"ngrams": [len(keys) for keys in model.keys], "bytes": size, "perplexity": perplexity}
+        click.echo(json.dumps({"output": str(output), **about}))
+        return
+    click.echo(f"{model}, {size / 1e6:.1f} MB, written to {output}")
+    if perplexity is not None:
+        click.echo(f"perplexity {perplexity:.1f} on {held_out}")
+
+
+def lines(path: Path) -> Iterator[str]:
+    """The lines of a text."""
+    try:
+        with OPENERS.get(path.suffix.lower(), open)(path, "rt", encoding="utf-8") as file:  # type: ignore[operator]
+            yield from file
+    except UnicodeDecodeError as error:
+        raise FileError(f"{str(path)!r} is no text in UTF-8: {error.reason} at byte {error.start}") from None
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
+        raise FileError(f"cannot read {str(path)!r}: {reason}") from None
