@@ -176,7 +176,13 @@ def test_a_folder_that_nobody_may_write_to_can_be_read(tmp_path: Path, monkeypat
     campaign = toy.campaign(tmp_path)
     monkeypatch.setattr("os.access", lambda path, mode: False)
     assert dc.Campaign.open(tmp_path, mutations=toy.MUTATIONS).runs == campaign.runs
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["campaign.db", "failed", "lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "abstract.model",
+        "campaign.db",
+        "failed",
+        "lock",
+        "seeds",
+    ]
 
 
 def test_other_mutations_are_needed_to_read_texts(tmp_path: Path) -> None:

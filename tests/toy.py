@@ -81,7 +81,7 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that a campaign's database holds, but for the seconds."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        columns = {"meta": "*", "seeds": "*", "runs": "*", "history": "runs, queue, executed"}
+        columns = {"meta": "*", "seeds": "*", "runs": "*", "history": "runs, queue, executed", "territory": "*"}
         return {
-            table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1").fetchall() for table, what in columns.items()
+            table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1, 2").fetchall() for table, what in columns.items()
         }

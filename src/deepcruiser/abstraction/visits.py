@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.codes import ends, find, known
+from deepcruiser.abstraction.codes import distinct, ends, find, known
 from deepcruiser.abstraction.fitting import Projected
 from deepcruiser.abstraction.grid import IntArray
 
@@ -58,6 +58,11 @@ class Visits:
         action = find(self.model.counts.inputs, self.input_codes)
         inside = (self._source >= 0) & (action >= 0)
         return known(find(self.model.choices, (self._source * len(self.model.counts.inputs) + action)[inside]))
+
+    @cached_property
+    def outside(self) -> IntArray:
+        """The codes of the cells of S_T that are not in S_M."""
+        return distinct(self.state_codes[self._state < 0])
 
     def boundary(self, steps: int) -> IntArray:
         """The cells of S_T at a distance of 1 to `steps` from S_M."""

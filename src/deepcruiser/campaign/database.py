@@ -35,6 +35,9 @@ CREATE TABLE IF NOT EXISTS runs (
 CREATE TABLE IF NOT EXISTS history (
     runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, queue TEXT NOT NULL, executed TEXT NOT NULL
 );
+CREATE TABLE IF NOT EXISTS territory (
+    runs INTEGER NOT NULL, who TEXT NOT NULL, news BLOB NOT NULL, PRIMARY KEY (runs, who)
+);
 CREATE INDEX IF NOT EXISTS failed ON runs (number) WHERE outcome = 'failed';
 COMMIT;
 """

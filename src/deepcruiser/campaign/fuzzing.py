@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -22,7 +23,7 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.running import run_all
 from deepcruiser.campaign.seeds import Seeds, sow
 from deepcruiser.campaign.state import Guide, State
-from deepcruiser.campaign.store import Store
+from deepcruiser.campaign.store import MODEL, Store
 from deepcruiser.campaign.values import as_json, digest_of
 from deepcruiser.campaign.versions import versions
 from deepcruiser.campaign.workshop import Workshop
@@ -98,13 +99,16 @@ def fuzz(
                 "texts of the seeds": digest_of([sown.text(name) for name in sown]),
             }
         )
-        resumed = store.meta("random") is not None
+        resumed, positions = store.meta("random") is not None, {name: i for i, name in enumerate(sown)}
         before = store.history()[-1]["seconds"] if resumed else 0.0
         began = time.monotonic()
 
         def tell(step: Step) -> None:
             seconds = before + time.monotonic() - began
-            store.save(step, mutations, _history(state, seconds), _failures(step, state, mutations))
+            failures = _failures(step, state, mutations)
+            for found in failures.values():
+                store.keep_seed(positions[found["seed"]], partial(sown.__getitem__, found["seed"]))
+            store.save(step, mutations, _history(state, seconds), failures, state.territory.take())
             watch(Status(state, step.events, seconds, resumed))
 
         def why_stop() -> str:
@@ -122,13 +126,16 @@ def fuzz(
             if resumed:
                 plan = store.plan(mutations)
                 state.apply_again(_unchanged(store.events(mutations), sown), plan)
+                state.territory.restore((who, ground) for _, who, ground in store.territory())
                 rng.bit_generator.state = store.meta("random")
                 watch(Status(state, (), before, resumed))
             else:
                 store.put("versions", versions())
                 step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
+                model.save(store.folder / MODEL)
                 tell(step)
                 plan = step.plan
+            store.put("stopped", "")
             steps = loop(state, workshop, run, oracle, rng, batch_size=batch_size, plan=plan)
             while not (stopped := why_stop()):
                 upcoming = next(steps, None)
@@ -136,6 +143,7 @@ def fuzz(
                     stopped = "every test is spent"
                     break
                 tell(upcoming)
+        store.put("stopped", stopped)
     return Campaign.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations, stopped=stopped)
 
 
@@ -150,8 +158,8 @@ def _begin(
     interrupted: threading.Event,
 ) -> Step:
     """Run the seeds and draw the first plan."""
-    events, model = [], state.model
-    for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size):
+    events, model, note = [], state.model, partial(state.territory.add, who="seeds")
+    for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size, note=note):
         state.apply(event)
         events.append(event)
         if interrupted.is_set():

@@ -80,6 +80,7 @@ def judge(
     visits = found.visits
     if visits is None:
         return ran("failed", found.kind, found.output)
+    state.territory.add(visits, "failed" if found.kind else "passed")
     if found.kind:
         return ran("failed", found.kind, found.output, found.score, visited=visits.states)
     kept = state.keeps(visits, rng)

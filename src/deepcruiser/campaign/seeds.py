@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.events import Seeded
 from deepcruiser.campaign.judging import verdict
 from deepcruiser.campaign.running import Problem
@@ -64,10 +65,12 @@ def sow(
     *,
     batch_size: int,
     watch: Callable[[int], None] = lambda _: None,
+    note: Callable[[Visits], None] = lambda _: None,
 ) -> Iterator[Seeded]:
     """Run every seed. Those that cannot be read, or that the system fails already, are set aside.
 
-    `coverages` are those that the seeds are to be added to; the caller adds each before asking for the next.
+    `coverages` are those that the seeds are to be added to; the caller adds each before asking for the next. `note` is
+    told what each seed visits that is not set aside.
     """
     names = list(seeds)
     for start in range(0, len(names), batch_size):
@@ -84,7 +87,7 @@ def sow(
             if name in unreadable:
                 yield _aside(position, name, "unreadable", unreadable[name])
             else:
-                yield _judged(position, name, inputs[name], results[name], seeds.text(name), coverages, oracle)
+                yield _judged(position, name, inputs[name], results[name], seeds.text(name), coverages, oracle, note)
         watch(min(start + batch_size, len(names)))
 
 
@@ -96,6 +99,7 @@ def _judged(
     text: str | None,
     coverages: Sequence[Coverage],
     oracle: Oracle,
+    note: Callable[[Visits], None],
 ) -> Seeded:
     found = verdict(result, coverages[0].model, oracle, reference=partial(oracle.reference, text))
     if found.visits is None:
@@ -103,6 +107,7 @@ def _judged(
     reference, score = from_json(to_json(found.reference)), found.score
     if found.kind:
         return _aside(position, name, "failed already", found.output, reference=reference, score=score)
+    note(found.visits)
     news = tuple(coverage.new(found.visits) for coverage in coverages)
     digest = digest_of(value)
     return Seeded(position, name, "kept", "", found.output, reference, score, digest, found.visits.states, news)

@@ -15,6 +15,7 @@ from deepcruiser.campaign.choosing import SELECT, Picker
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Queue, Test
+from deepcruiser.campaign.territory import Territory
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import BSCov, Criterion
 from deepcruiser.errors import InputError
@@ -66,6 +67,7 @@ class State:
         self.mutations = mutations
         self.select = SELECT[select]
         self.picker = Picker(pick)
+        self.territory = Territory(model)
         self.queue = Queue(visits=np.zeros(len(model.states), np.int64))
         #: What the queue covers, and what everything covers that ran without failing.
         self.coverages = [Coverage(model, criterion) for criterion in guide.criteria]

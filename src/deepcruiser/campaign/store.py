@@ -1,15 +1,17 @@
 """A campaign's folder: its database, and the failing inputs beside it.
 
 campaign.db holds everything (SQLite); failed/ has each failing input as a sound or a text, with a JSON file that says
-what it is. A step is written whole: first the files, then the database, in one transaction; what was told is there.
+what it is, seeds/ the seeds that they are made of, and abstract.model the model, for whoever looks at them later. A
+step is written whole: first the files, then the database, in one transaction; what was told is there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
@@ -21,12 +23,14 @@ from deepcruiser.campaign.database import SCHEMA, connect, locked, pack, to_read
 from deepcruiser.campaign.events import Event, Ran, Seeded, Step
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.state import Plan
+from deepcruiser.campaign.territory import Ground, Who
 from deepcruiser.campaign.values import as_json as as_json
 from deepcruiser.campaign.values import from_json, to_json
-from deepcruiser.errors import FileError, MismatchError
+from deepcruiser.errors import DeepCruiserError, FileError, MismatchError
 from deepcruiser.writing import whole_file
 
 VERSION = 1
+MODEL = "abstract.model"
 
 
 class Store:
@@ -97,8 +101,21 @@ class Store:
                 "Go on as it was begun, or give another folder"
             )
 
-    def save(self, step: Step, mutations: Mutations, history: dict[str, Any], about: dict[int, dict[str, Any]]) -> None:
-        """Write a step, whole; `about` describes its failures, by number."""
+    def keep_seed(self, position: int, read: Callable[[], Any]) -> None:
+        """Put a seed beside the failing tests that are made of it, where they can be compared."""
+        if not any((self.folder / "seeds").glob(f"{position:06}.*")):
+            with contextlib.suppress(DeepCruiserError):  # it may be gone by now; the failing test is what matters
+                _write_input(self.folder / "seeds" / f"{position:06}", read())
+
+    def save(
+        self,
+        step: Step,
+        mutations: Mutations,
+        history: dict[str, Any],
+        about: dict[int, dict[str, Any]],
+        territory: Mapping[Who, Ground],
+    ) -> None:
+        """Write a step, whole; `about` describes its failures, by number, `territory` is what it was first to visit."""
         for event, value in zip(step.events, step.inputs, strict=True):
             if isinstance(event, Ran) and event.number in about:
                 _write_failed(self.folder / "failed", event.number, value, about[event.number])
@@ -107,6 +124,10 @@ class Store:
                 self._put_event(event, mutations)
             self._put("plan", [[number, mutations.to_dict(change)] for number, change in step.plan])
             self._put("random", step.random)
+            self._db.executemany(
+                "INSERT INTO territory VALUES (?, ?, ?)",
+                [(history["runs"], who, pack((ground,))) for who, ground in territory.items()],
+            )
             self._db.execute(
                 "INSERT OR REPLACE INTO history VALUES (:runs, :seconds, :queue, :executed)",
                 {key: json.dumps(value) if isinstance(value, list) else value for key, value in history.items()},
@@ -136,6 +157,15 @@ class Store:
                 {"runs": runs, "seconds": seconds, "queue": json.loads(queue), "executed": json.loads(executed)}
                 for runs, seconds, queue, executed in self._db.execute("SELECT * FROM history ORDER BY runs")
             ]
+
+    def territory(self) -> Iterator[tuple[int, Who, Ground]]:
+        """What was visited for the first time: after how many runs, by whom, and what; old campaigns noted nothing."""
+        with self._usable():
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'territory'").fetchone():
+                return
+            for runs, who, news in self._db.execute("SELECT * FROM territory ORDER BY runs"):
+                states, transitions, choices, outside = unpack(news)[0]
+                yield runs, who, (states, transitions, choices, outside)
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
@@ -173,8 +203,14 @@ def _difference(key: str, was: Any, now: Any) -> str:
 
 
 def _write_failed(folder: Path, number: int, value: Any, about: dict[str, Any]) -> None:
-    folder.mkdir(exist_ok=True)
     stem = folder / f"{number:06}"
+    _write_input(stem, value)
+    with whole_file(stem.with_suffix(".json")) as file:
+        file.write(json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
+
+
+def _write_input(stem: Path, value: Any) -> None:
+    stem.parent.mkdir(exist_ok=True)
     if hasattr(value, "write") and hasattr(value, "samples"):
         if len(value.samples):
             value.write(stem.with_suffix(".flac"))
@@ -184,5 +220,3 @@ def _write_failed(folder: Path, number: int, value: Any, about: dict[str, Any]) 
     elif isinstance(value, np.ndarray):
         with whole_file(stem.with_suffix(".npy")) as file:
             np.save(file, value, allow_pickle=False)
-    with whole_file(stem.with_suffix(".json")) as file:
-        file.write(json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
