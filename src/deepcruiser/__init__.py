@@ -18,6 +18,8 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError, Mismatch
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
 from deepcruiser.systems import load_system
+from deepcruiser.systems.keras import KerasSystem
+from deepcruiser.systems.onnx import OnnxSystem
 from deepcruiser.systems.torch import TorchSystem
 from deepcruiser.trace import Run, System, Trace
 
@@ -40,12 +42,14 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Guide",
     "ISCov",
     "InputError",
+    "KerasSystem",
     "LogMel",
     "LogSpectrogram",
     "MFCC",
     "MismatchError",
     "Mutations",
     "NgramModel",
+    "OnnxSystem",
     "Oracle",
     "Profile",
     "Projections",
