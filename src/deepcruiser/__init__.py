@@ -16,10 +16,11 @@ from deepcruiser.datasets import Corpus, Sample, read_corpus
 from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, read_language_model, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
-from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
+from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.systems import load_system
 from deepcruiser.systems.keras import KerasSystem
 from deepcruiser.systems.onnx import OnnxSystem
+from deepcruiser.systems.tflite import TfliteSystem
 from deepcruiser.systems.torch import TorchSystem
 from deepcruiser.trace import Run, System, Trace
 
@@ -57,7 +58,9 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Run",
     "SBCov",
     "Sample",
+    "SpanDisagreement",
     "System",
+    "TfliteSystem",
     "TorchSystem",
     "Trace",
     "WICov",

@@ -6,21 +6,31 @@ since a transformation keeps the meaning. Crashes, time-outs and answers that ar
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import jiwer
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from deepcruiser.errors import InputError
+from deepcruiser.transformations import Transformation
+
+#: Of a transformation that leaves everything at its time.
+_STILL = Transformation.moved
 
 #: What is compared with: the text that came with the seed, or the system's own answer to the seed.
 Against = Literal["text", "output"]
 
 
 class Oracle(Protocol):
-    """What decides whether an answer is a failure."""
+    """What decides whether an answer is a failure.
+
+    An oracle whose reference does not stay the same, since transformations move it, also has a method
+    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant: see `SpanDisagreement`.
+    """
 
     @property
     def name(self) -> str:
@@ -117,6 +127,50 @@ class Disagreement:
         return score > 0
 
 
+@dataclass(frozen=True)
+class SpanDisagreement:
+    """Spans of time (of speech, of anything) that overlap with those found in the seed by less than `below`.
+
+    An answer is a list of pairs (start, end) in seconds, as `deepcruiser.spans` gives it. The overlap is intersection
+    over union, in time; two answers without spans overlap entirely. The reference is the system's answer to the seed,
+    moved as the transformations move the sound: ChangeSpeed stretches it, Trim shifts it and cuts it off.
+    """
+
+    below: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.below <= 1:
+            raise InputError(f"below must be above 0 and at most 1, not {self.below}")
+
+    @property
+    def name(self) -> str:
+        return f"spans that overlap below {self.below:g}"
+
+    def reference(self, text: str | None, output: Any) -> Any:
+        return output
+
+    def follow(self, reference: Any, seed: Any, recipe: Sequence[Any], mutant: Any) -> Any:
+        """Where the reference lies in a mutant that was made of the seed by the recipe."""
+        times, length = _spans(reference), getattr(mutant, "seconds", np.inf)
+        moving = [at for at, step in enumerate(recipe) if getattr(type(step), "moved", _STILL) is not _STILL]
+        for at, step in enumerate(recipe[: moving[-1] + 1] if moving else ()):
+            times = step.moved(times, seed) if at in moving else times
+            seed = step(seed) if at < moving[-1] else seed
+        return np.clip(times, 0, length).tolist()
+
+    def score(self, reference: Any, output: Any) -> float:
+        one, other = _spans(reference), _spans(output)
+        # What lies in one span before each of its ends: the length of an intersection is a difference of such.
+        until = np.concatenate([[0.0], np.cumsum(one[:, 1] - one[:, 0])])
+        ends, before = one.ravel(), np.stack([until[:-1], until[1:]], axis=1).ravel()
+        common = float(np.diff(np.interp(other, ends, before)).sum()) if len(one) else 0.0
+        either = float(until[-1]) + float(np.sum(other[:, 1] - other[:, 0])) - common
+        return 1 - common / either if either > 0 else 0.0
+
+    def fails(self, score: float) -> bool:
+        return score > 1 - self.below
+
+
 def is_finite(output: Any) -> bool:
     """Whether every number of an answer is one: arrays and tensors, alone or in lists, tuples and dictionaries."""
     if isinstance(output, torch.Tensor):
@@ -143,6 +197,22 @@ def _agree(reference: Any, output: Any) -> bool:
     if isinstance(reference, np.ndarray) or isinstance(output, np.ndarray):
         return np.array_equal(reference, output)
     return bool(reference == output)
+
+
+def _spans(answer: Any) -> npt.NDArray[np.float64]:
+    """Spans as an array [spans, 2], sorted, with those that touch made one, and empty ones left out."""
+    try:
+        times = np.asarray(answer, np.float64).reshape(-1, 2)
+    except (TypeError, ValueError):
+        times = np.full((1, 2), np.nan)
+    if not (times[:, 0] <= times[:, 1]).all():
+        raise InputError(f"spans must be a list of pairs (start, end) in seconds, not {str(answer)[:80]}")
+    times = times[times[:, 0] < times[:, 1]]
+    times = times[np.argsort(times[:, 0], kind="stable")]
+    latest = np.maximum.accumulate(times[:, 1])
+    first = np.flatnonzero(np.append(True, times[1:, 0] > latest[:-1])[: len(times)])
+    last = np.append(first[1:], len(times))[: len(first)] - 1
+    return np.stack([times[first, 0], latest[last]], axis=1)
 
 
 def _check(against: Any) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.events import Event, Ran, Seeded
-from deepcruiser.campaign.judging import Verdict, verdict
+from deepcruiser.campaign.judging import Verdict, expected, verdict
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.running import run_all
 from deepcruiser.campaign.seeds import Seeds
@@ -75,7 +75,7 @@ class FailedTest:
         """Make the input again, run the system on it, and compare input, answer and states with what was stored."""
         value, oracle = self.make(), self.campaign.oracle
         (result,) = run_all(system, [value], limit_seconds=limit_seconds)
-        found = verdict(result, model or self.campaign.model, oracle, reference=lambda _: self.reference)
+        found = verdict(result, model or self.campaign.model, oracle, reference=lambda _: self._expected(value))
         same = as_json(found.output) == as_json(self.output)
         kind = found.kind or ("wrong" if oracle is None and same else "")
         differences = [self._other_system(system), self._other_input(value), self._other_answer(found, kind)]
@@ -86,6 +86,11 @@ class FailedTest:
             )
         score = self.score if oracle is None and same else found.score
         return Replay(self.number, value, found.output, score, bool(kind), tuple(filter(None, differences)))
+
+    def _expected(self, value: Any) -> Any:
+        campaign, recipe = self.campaign, self.recipe
+        seed = partial(campaign.seeds.__getitem__, self.seed)
+        return expected(campaign.oracle, self.reference, seed=seed, recipe=recipe, mutant=value)
 
     def _other_system(self, system: System) -> str:
         now, then = str(getattr(system, "fingerprint", "")), self.campaign.configuration.get("system", "")

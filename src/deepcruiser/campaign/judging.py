@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,14 @@ class Verdict:
     reference: Any = None
     score: float = 0.0
     visits: Visits | None = None
+
+
+def expected(
+    oracle: Oracle | None, reference: Any, *, seed: Callable[[], Any], recipe: Sequence[Any], mutant: Any
+) -> Any:
+    """What the answer to a mutant is compared with: the reference of its seed, or where that is now if it moves."""
+    follow = getattr(oracle, "follow", None)
+    return reference if follow is None else follow(reference, seed(), recipe, mutant)
 
 
 def verdict(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.campaign.events import Outcome, Ran, Step
-from deepcruiser.campaign.judging import verdict
+from deepcruiser.campaign.judging import expected, verdict
 from deepcruiser.campaign.running import Problem
 from deepcruiser.campaign.state import Plan, State
 from deepcruiser.campaign.workshop import Mutant, Workshop
@@ -46,7 +46,7 @@ def loop(
         events = []
         for (parent, transformation), mutant in zip(plan, mutants, strict=True):
             result = None if mutant.invalid else next(results)
-            event = judge(state, oracle, rng, parent, transformation, mutant, result)
+            event = judge(state, oracle, rng, parent, transformation, mutant, result, seeds=workshop.seeds)
             state.apply(event)
             if event.outcome == "kept":
                 workshop.keep(event.number, mutant.value)
@@ -66,6 +66,8 @@ def judge(
     transformation: Any,
     mutant: Mutant,
     result: Run | Problem | None,
+    *,
+    seeds: Mapping[str, Any],
 ) -> Ran:
     """Failed(a', result), or else CoverageIncrease(cov, Q)."""
 
@@ -76,7 +78,13 @@ def judge(
 
     if result is None:
         return ran("rejected", mutant.invalid, None)
-    found = verdict(result, state.model, oracle, reference=lambda _: state.queue.tests[parent].reference)
+    test = state.queue.tests[parent]
+
+    def reference(output: Any) -> Any:
+        recipe = (*test.recipe, transformation)
+        return expected(oracle, test.reference, seed=lambda: seeds[test.seed], recipe=recipe, mutant=mutant.value)
+
+    found = verdict(result, state.model, oracle, reference=reference)
     visits = found.visits
     if visits is None:
         return ran("failed", found.kind, found.output)

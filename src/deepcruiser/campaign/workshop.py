@@ -49,7 +49,7 @@ class Workshop:
     def __init__(
         self, seeds: Mapping[str, Any], queue: Queue, invalid: Invalid, *, workers: int, kinds: tuple[Any, ...] = ()
     ) -> None:
-        self._seeds = seeds
+        self.seeds = seeds
         self._queue = queue
         self._invalid = invalid
         self._ready: OrderedDict[int, Any] = OrderedDict()
@@ -78,7 +78,7 @@ class Workshop:
         return [self._start(transformation, self._queue.tests[number]) for number, transformation in plan]
 
     def _start(self, transformation: Any, test: Test) -> Callable[[], Mutant]:
-        job = (transformation, self.input_of(test), self._seeds[test.seed], self._invalid)
+        job = (transformation, self.input_of(test), self.seeds[test.seed], self._invalid)
         if self._pool is None:
             return partial(make, *job)
         if type(transformation) not in self._sendable:  # a pool that fails to send may hang at its end
@@ -114,11 +114,11 @@ class Workshop:
     def input_of(self, test: Test) -> Any:
         """The input of a test, from its recipe if it is not at hand."""
         if not test.recipe:
-            return self._seeds[test.seed]
+            return self.seeds[test.seed]
         if test.number in self._ready:
             self._ready.move_to_end(test.number)
             return self._ready[test.number]
-        value = self._seeds[test.seed]
+        value = self.seeds[test.seed]
         for transformation in test.recipe:
             value = transformation(value)
         self.keep(test.number, value)

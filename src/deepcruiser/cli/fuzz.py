@@ -56,6 +56,7 @@ class Share(click.ParamType[float]):
 @click.option("--wer-above", type=float, help=f"A word error rate above this is a failure.  [default: {WER_ABOVE}]")
 @click.option("--cer-above", type=float, help="A character error rate above this is.")
 @click.option("--disagreement", is_flag=True, help="Any other answer is: for classifiers.", show_default=False)
+@click.option("--spans-below", type=float, help="Spans that overlap with the seed's by less are: for detectors.")
 @click.option(
     "--against",
     type=click.Choice(["text", "output"]),
@@ -69,7 +70,7 @@ class Share(click.ParamType[float]):
 @click.option(
     "--range", "ranges", multiple=True, metavar="RANGE", help="Such as AddWhiteNoise.snr_db=25,40; repeatable."
 )
-@click.option("--mutations", metavar="FILE.py:NAME", help="A deepcruiser.Mutations, for inputs that are no sound.")
+@click.option("--mutations", metavar="NAME", help="For inputs that are no sound: text, series, or FILE.py:NAME.")
 @click.option("--select", default="rarity", type=click.Choice(list(SELECT)), help="How the test to mutate is chosen.")
 @click.option("--pick", default="thompson", type=click.Choice(["uniform", "thompson"]), help="And the transformation.")
 @click.option("--seed", default=0, help="Of all that is drawn.")

@@ -21,16 +21,22 @@ from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.datasets import read_corpus
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.systems import BUILT_IN
+from deepcruiser.systems.files import ADAPTERS, is_model_file, system_from_file
 from deepcruiser.trace import System
 
 
 def system_from(given: str) -> System:
-    """The system that --system names: `file.py:name`, or one that is built in."""
+    """The system that --system names: `file.py:name`, a model file, or one that is built in."""
     if boxed.is_built_in(given):
         return boxed.system(given)
+    if is_model_file(given):
+        return system_from_file(given)
     if ".py:" not in given:
         built_in = ", ".join(BUILT_IN)
-        raise InputError(f"--system {given!r} is neither file.py:name nor built in (there is: {built_in})")
+        raise InputError(
+            f"--system {given!r} is neither file.py:name nor built in (there is: {built_in}) "
+            f"nor a model file ({', '.join(ADAPTERS)})"
+        )
     found = _object(given)
     if isinstance(found, torch.nn.Module):
         raise InputError(
@@ -60,13 +66,20 @@ def data_from(given: str) -> Iterable[Any]:
     return found
 
 
+#: What --mutations knows by name, beside those of the built-in systems.
+READY_MADE = {"text": Mutations.text, "series": Mutations.series}
+
+
 def mutations_from(given: str) -> Mutations:
-    """The mutations that --mutations names: `file.py:name`, or those of a built-in system."""
+    """The mutations that --mutations names: `text`, `series`, `file.py:name`, or those of a built-in system."""
+    if given in READY_MADE:
+        return READY_MADE[given]()
     if boxed.is_built_in(given):
         return boxed.mutations(given)
     if ".py:" not in given:
         raise InputError(
-            f"--mutations {given!r} is neither file.py:name nor built in (there is: {', '.join(BUILT_IN)})"
+            f"--mutations {given!r} is neither file.py:name nor built in "
+            f"(there is: {', '.join((*READY_MADE, *BUILT_IN))})"
         )
     found = _object(given)
     if inspect.isroutine(found) or isinstance(found, type):

@@ -16,9 +16,9 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.fuzzing import Status
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli.boxed import is_built_in
-from deepcruiser.cli.given import data_from, model_from, mutations_from, system_from
+from deepcruiser.cli.given import READY_MADE, data_from, model_from, mutations_from, system_from
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, WordErrorRate
+from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.report.watching import Watch
 from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
@@ -46,6 +46,7 @@ class Ingredients:
     wer_above: float | None = None
     cer_above: float | None = None
     disagreement: bool = False
+    spans_below: float | None = None
     against: Any = None
     mutations: str | None = None
     transformations: str | None = None
@@ -71,9 +72,18 @@ class Ingredients:
         return model_from(self.profile, self.partitions, self.input_partitions, self.model)
 
     def oracle(self) -> Oracle:
-        chosen = [self.wer_above is not None, self.cer_above is not None, self.disagreement]
-        if sum(chosen) > 1:
-            raise click.UsageError("give one of --wer-above, --cer-above and --disagreement")
+        given = (
+            self.wer_above is not None,
+            self.cer_above is not None,
+            self.disagreement,
+            self.spans_below is not None,
+        )
+        if sum(given) > 1:
+            raise click.UsageError("give one of --wer-above, --cer-above, --disagreement and --spans-below")
+        if self.spans_below is not None:
+            if self.against == "text":
+                raise click.UsageError("--spans-below compares with the answer to the seed: leave out --against text")
+            return SpanDisagreement(self.spans_below)
         if self.disagreement:
             return Disagreement(self.against)
         if self.cer_above is not None:
@@ -142,7 +152,8 @@ class Ingredients:
             raise FileError(
                 f"{str(path)!r} is not what `deepcruiser fuzz` writes, or it is damaged ({error})"
             ) from None
-        names = ("system", "data", "profile", "model", "mutations", "noise")
+        names = ["system", "data", "profile", "model", "noise"]
+        names += ["mutations"] if found.mutations not in READY_MADE else []
         located: dict[str, Any] = {name: _located(getattr(found, name), bases) for name in names}
         return replace(found, **located)
 

@@ -21,7 +21,7 @@ from deepcruiser.campaign.values import as_json
 from deepcruiser.cli.ingredients import Ingredients
 from deepcruiser.cli.summary import described, told
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.oracles import CharacterErrorRate, Disagreement, WordErrorRate
+from deepcruiser.oracles import CharacterErrorRate, Disagreement, SpanDisagreement, WordErrorRate
 from deepcruiser.report.words import printable, quoted
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
@@ -120,9 +120,13 @@ def _open(folder: Path, *, noise: str | None, **given: str | None) -> tuple[Camp
 def _oracle(name: str) -> dict[str, Any]:
     """The options that stand for an oracle, by the name under which a campaign stores it."""
     name = name.partition(" (against")[0]  # the reference itself is stored
-    for option, oracle in (("wer_above", WordErrorRate), ("cer_above", CharacterErrorRate)):
+    for option, oracle in (
+        ("wer_above", WordErrorRate),
+        ("cer_above", CharacterErrorRate),
+        ("spans_below", SpanDisagreement),
+    ):
         above = name.rpartition(" ")[2]
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, InputError):
             if oracle(float(above)).name == name:
                 return {option: float(above)}
     if name == Disagreement().name:
