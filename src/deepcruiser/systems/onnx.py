@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -21,7 +20,7 @@ from deepcruiser.systems.onnx_loading import Device, Session, ports, read_model
 from deepcruiser.systems.onnx_recording import LENGTHS, Recorder
 from deepcruiser.systems.signature import Array, Signature
 from deepcruiser.systems.streaming import Passage, Stream
-from deepcruiser.systems.whole import Batch, Whole
+from deepcruiser.systems.whole import Batch, Whole, fingerprint
 from deepcruiser.trace import Run, Trace
 
 
@@ -131,12 +130,7 @@ class OnnxSystem:
     @cached_property
     def fingerprint(self) -> str:
         """A text that depends on the file, on the choice of state, and on how the network is fed."""
-        driver = self._driver
-        fed = (driver.chunk, driver.context) if isinstance(driver, Stream) else ()
-        constants = {name: np.asarray(value).tolist() for name, value in sorted(self._signature.constants.items())}
-        initial = {name: np.asarray(value).tolist() for name, value in sorted((driver.initial or {}).items())}
-        parts = (self._digest, self.state_name, self._rate, self._signature.signal.name, fed, constants, initial)
-        return hashlib.sha256(repr((*parts, dict(self._signature.carried))).encode()).hexdigest()
+        return fingerprint(self._digest, self.state_name, self._rate, self._driver)
 
     def run(self, batch: Sequence[Any]) -> list[Run]:
         """Run every input of the batch; the results are in the same order."""

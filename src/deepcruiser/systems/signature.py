@@ -133,12 +133,9 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool)
     states = [port for port in floats if len(port.free) <= 1]
     if len(floats) == 1 and not has_signal and len(inputs) == 1:
         return {}  # it is the signal, even if an answer has its shape
-    for key_of in (_key, _key_at_zero):
-        named = {port.name: [o.name for o in outputs if _key(o.name) == key_of(port.name)] for port in states}
-        fitting = {
-            port.name: [o.name for o in outputs if o.name in named[port.name] and o.fits(port)] for port in states
-        }
-        found = {name: after[0] for name, after in fitting.items() if key_of(name) and len(after) == 1}
+    for key, key_after in ((_key, _key), (_key_at_zero, _key), (_bare_key, _bare_key)):
+        fitting = {p.name: [o.name for o in outputs if key_after(o.name) == key(p.name) and o.fits(p)] for p in states}
+        found = {name: after[0] for name, after in fitting.items() if key(name) and len(after) == 1}
         if found and len(set(found.values())) == len(found):
             return found
     if len(floats) == 1 and not has_signal:
@@ -171,6 +168,11 @@ def _key_at_zero(name: str) -> tuple[str, ...]:
     """The same of a name that counts time: "h0" and "c_0" are the h and the c of time 0."""
     key = _key(name)
     return key[:-1] if key[-1:] == ("0",) else key
+
+
+def _bare_key(name: str) -> tuple[str, ...]:
+    """The same without words that every state has: the h of "state_h" and "new_h"."""
+    return tuple(word for word in _key_at_zero(name) if word not in ("state", "states", "lstm", "gru", "rnn"))
 
 
 def _given_carry(carry: Mapping[str, str], takes: Mapping[str, Port], gives: Mapping[str, Port]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +12,7 @@ import numpy as np
 from deepcruiser.errors import InputError
 from deepcruiser.systems.feeding import Layout, batch_axis, filled, others, rows_first
 from deepcruiser.systems.signature import Array, Signature
-from deepcruiser.systems.streaming import Call, Passage
+from deepcruiser.systems.streaming import Call, Passage, Stream
 
 Batch = Literal["equal", "lengths"]
 
@@ -68,3 +69,15 @@ class Whole:
             Passage({}, {name: [part[row]] for name, part in parts.items()}, [value], len(value) / longest)
             for row, value in enumerate(values)
         ]
+
+
+def fingerprint(digest: str, words: str, rate: int | None, driver: Stream | Whole) -> str:
+    """A text that depends on a file, on the choice of state, and on how the network is fed."""
+    signature = driver.signature
+    fed = (driver.chunk, driver.context) if isinstance(driver, Stream) else ()
+    given = [
+        {name: np.asarray(value).tolist() for name, value in sorted(values.items())}
+        for values in (signature.constants, driver.initial or {})
+    ]
+    parts = (digest, words, rate, signature.signal.name, sorted(signature.carried.items()), fed, given)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
