@@ -10,6 +10,7 @@ import click
 
 from deepcruiser.cli.cover import cover
 from deepcruiser.cli.demo import demo
+from deepcruiser.cli.evaluate import evaluate
 from deepcruiser.cli.export import export
 from deepcruiser.cli.fuzz import fuzz
 from deepcruiser.cli.language_model import language_model
@@ -61,5 +62,5 @@ def main() -> None:
     """
 
 
-for command in (demo, profile, cover, fuzz, replay, export, language_model):
+for command in (demo, profile, cover, fuzz, replay, export, evaluate, language_model):
     main.add_command(command)

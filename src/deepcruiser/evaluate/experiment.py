@@ -1,0 +1,157 @@
+"""What all questions are asked of: a system, its profile, seeds, and a folder in which work is kept."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from deepcruiser.abstraction.fitting import Projections
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.profile import Profile
+from deepcruiser.abstraction.projection import Projection
+from deepcruiser.abstraction.rows import Rows
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.seeds import Seeds
+from deepcruiser.campaign.values import digest_of
+from deepcruiser.errors import FileError, InputError, MismatchError
+from deepcruiser.evaluate.laboratory import Laboratory
+from deepcruiser.oracles import Oracle
+from deepcruiser.trace import System
+from deepcruiser.writing import whole_file
+
+#: The paper's configurations.
+PARTITIONS = (10, 20, 50, 100)
+COMPONENTS = 3
+ABOUT = "experiment.json"
+WORK = "work"
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One system with its profile and seeds; every question about it works in the same folder."""
+
+    system: System
+    profile: Profile
+    seeds: Seeds
+    mutations: Mutations
+    oracle: Oracle
+    folder: Path
+    partitions: tuple[int, ...] = PARTITIONS
+    components: int = COMPONENTS
+    seed: int = 0
+    batch_size: int = 16
+    limit_seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        self.profile.origin.check(self.system)
+        there = self.profile.projections.states.components
+        if not 1 <= self.components <= there:
+            raise InputError(
+                f"the profile has {there} components, so {self.components} cannot be had: "
+                f"profile with --components {self.components}, or give --components {there}"
+            )
+        if not self.partitions or len(set(self.partitions)) < len(self.partitions):
+            raise InputError(f"different numbers of partitions are needed, not {list(self.partitions)}")
+        for name, number, least in (("seed", self.seed, 0), ("batch_size", self.batch_size, 1)):
+            if number < least:
+                raise InputError(f"{name} must be at least {least}, not {number}")
+
+    @cached_property
+    def laboratory(self) -> Laboratory:
+        return Laboratory(
+            self.system,
+            self.seeds,
+            projections=self.profile.projections,
+            mutations=self.mutations,
+            folder=self.folder / WORK,
+            limit_seconds=self.limit_seconds,
+        )
+
+    @cached_property
+    def narrowed(self) -> Profile:
+        """The profile with the components that are asked for, of what is projected already."""
+        return narrowed(self.profile, self.components)
+
+    @cached_property
+    def models(self) -> dict[int, AbstractModel]:
+        """By partitions; they take traces that are projected already."""
+        return {m: self.narrowed.abstract(m) for m in self.partitions}
+
+    def open(self) -> None:
+        """Make the folder, or see that it belongs to this experiment."""
+        try:
+            (self.folder / WORK).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            said = (error.strerror or str(error)).lower()
+            raise FileError(f"cannot write to the folder {os.fspath(self.folder)!r}: {said}") from None
+        about, path = json.loads(json.dumps(self._about())), self.folder / ABOUT
+        known = _read(path) if path.exists() else None
+        if known is None:
+            with whole_file(path) as file:
+                file.write(json.dumps(about, indent=2).encode())
+        elif known != about:
+            differ = [f"{key} (was {known.get(key)}, is {about[key]})" for key in about if known.get(key) != about[key]]
+            raise MismatchError(
+                f"{os.fspath(self.folder)!r} holds another experiment, which differs in {'; '.join(differ)}: "
+                "ask as it was begun, or give another folder"
+            )
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "system": str(getattr(self.system, "fingerprint", "")),
+            "profile": self.laboratory.fingerprint[:16] + self.profile.origin.data,
+            "data": digest_of([[name, self.seeds.text(name)] for name in self.seeds]),
+            "oracle": self.oracle.name,
+            "mutations": self.mutations.described(),
+            "seed": int(self.seed),
+            "batch_size": int(self.batch_size),
+        }
+
+
+def narrowed(profile: Profile, components: int) -> Profile:
+    """The first components of a profile, as a profile of vectors that are projected already."""
+    states, inputs = _first(profile.states, components), _first(profile.inputs, components)
+    projections = Projections(
+        _identity(profile.projections.states, components), _identity(profile.projections.inputs, components)
+    )
+    return Profile(projections, states, inputs, profile.lengths, profile.origin)
+
+
+def _first(rows: Rows, components: int) -> Rows:
+    found = Rows(min(components, rows.width))
+    for block in rows.blocks():
+        found.append(block[:, :components])
+    return found
+
+
+def _identity(projection: Projection, components: int) -> Projection:
+    variances = projection.variances[:components]
+    return Projection(np.zeros(len(variances)), np.eye(len(variances)), variances, projection.total_variance)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Sums of several threads may differ in their last bits from those of one, and one is what every process has."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        known = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise FileError(f"{os.fspath(path)!r} cannot be read ({error}): give another folder") from None
+    return known if isinstance(known, dict) else {}

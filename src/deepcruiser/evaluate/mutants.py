@@ -1,0 +1,98 @@
+"""Choosing seeds, and the mutants of each: one transformation apiece, all kinds alike often."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import ceil
+
+import numpy as np
+
+from deepcruiser.errors import InputError
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.records import Batch, Recipe, Record
+from deepcruiser.evaluate.working import Workers
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A seed with its mutants, and how long they took."""
+
+    seed: Record
+    mutants: tuple[Record, ...]
+    seconds: float
+
+    @property
+    def valid(self) -> tuple[Record, ...]:
+        """The mutants that ran."""
+        return tuple(mutant for mutant in self.mutants if mutant.ran)
+
+
+def score(experiment: Experiment, record: Record) -> float:
+    """The oracle's score of a run, against what is right for its seed; that of a seed without text is 0."""
+    oracle = experiment.oracle
+    return oracle.score(oracle.reference(experiment.seeds.text(record.seed), record.output), record.output)
+
+
+def is_right(experiment: Experiment, record: Record) -> bool:
+    return score(experiment, record) == 0
+
+
+def any_seed(experiment: Experiment, record: Record) -> bool:
+    return True
+
+
+def choose_seeds(
+    workers: Workers, count: int, *, accept: Callable[[Experiment, Record], bool] = any_seed, what: str = "readable"
+) -> list[Record]:
+    """The first seeds that are accepted, in an order drawn from the experiment's seed."""
+    experiment = workers.experiment
+    names = list(experiment.seeds)
+    order = [names[i] for i in np.random.default_rng(experiment.seed).permutation(len(names))]
+    size = experiment.batch_size
+    batches = [tuple((name, ()) for name in order[start : start + size]) for start in range(0, len(order), size)]
+    found: list[Record] = []
+    while batches and len(found) < count:
+        wave, batches = batches[: (now := ceil((count - len(found)) / size))], batches[now:]
+        inputs = sum(map(len, wave))
+        for batch in workers.do(run_batch, wave, stage="running seeds", inputs=inputs):
+            found += [record for record in batch.records if record.ran and accept(experiment, record)]
+    if len(found) < count:
+        raise InputError(
+            f"{count:,} seeds were asked for, and {len(found):,} of the {len(names):,} given are {what}: "
+            + (f"ask for --seeds {len(found)}, or give more data" if found else "give other data")
+        )
+    return found[:count]
+
+
+def run_batch(experiment: Experiment, recipes: tuple[Recipe, ...]) -> Batch:
+    return experiment.laboratory.batch(recipes)
+
+
+def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family]:
+    """Every seed with its mutants, which depend on the seed's name and the experiment's seed alone."""
+    if mutants < 1:
+        raise InputError(f"at least 1 mutant of each seed is needed, not {mutants}")
+    units = [(seed.seed, mutants) for seed in seeds]
+    total = len(seeds) * mutants
+    found = workers.do(_run_family, units, stage="running mutants", inputs=total)
+    return [
+        Family(seed, tuple(record for batch in batches for record in batch.records), sum(b.seconds for b in batches))
+        for seed, batches in zip(seeds, found, strict=True)
+    ]
+
+
+def _run_family(experiment: Experiment, unit: tuple[str, int]) -> list[Batch]:
+    recipes, size = list(_recipes(experiment, *unit)), experiment.batch_size
+    return [experiment.laboratory.batch(recipes[start : start + size]) for start in range(0, len(recipes), size)]
+
+
+def _recipes(experiment: Experiment, name: str, mutants: int) -> Iterator[Recipe]:
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    rng = np.random.default_rng((experiment.seed, int.from_bytes(digest)))
+    kinds = experiment.mutations.allowed(())
+    if not kinds:
+        raise InputError("no transformation may be applied to a seed: give other --transformations or --mutations")
+    for number in range(mutants):
+        yield name, (experiment.mutations.draw(kinds[number % len(kinds)], rng),)

@@ -1,0 +1,53 @@
+"""One page of all answers: sections are put in between marks, and what is written around them stays."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from deepcruiser.errors import FileError
+from deepcruiser.writing import whole_file
+
+#: The order of the sections on a new page.
+SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
+
+
+def put_together(folders: Sequence[Path], page: Path) -> list[str]:
+    """Put the sections of the folders on the page, new or in the place of those before, and the figures beside it.
+
+    A section `rq1` stands between `<!-- rq1 -->` and `<!-- end of rq1 -->`; those that a page has no marks for come
+    at its end. Returns the names of the sections.
+    """
+    text = page.read_text(encoding="utf-8") if page.is_file() else "# Results\n"
+    pictures = page.with_suffix("")
+    found = [(name, folder) for name in SECTIONS for folder in folders if (folder / f"{name}.md").is_file()]
+    if not found:
+        where = ", ".join(repr(os.fspath(folder)) for folder in folders)
+        raise FileError(f"there are no answers in {where}: ask first, for example `deepcruiser evaluate rq1`")
+    if not page.parent.is_dir():
+        raise FileError(f"cannot write {os.fspath(page)!r}: there is no folder {os.fspath(page.parent)!r}")
+    pictures.mkdir(exist_ok=True)
+    for name, folder in found:
+        section = (folder / f"{name}.md").read_text(encoding="utf-8")
+        section = section.replace(f"]({name}.svg)", f"]({pictures.name}/{name}.svg)")
+        for suffix in ("svg", "png"):
+            shutil.copyfile(folder / f"{name}.{suffix}", pictures / f"{name}.{suffix}")
+        for table in sorted(folder.glob(f"{name}*.csv")):
+            if not table.name.endswith("-data.csv"):
+                shutil.copyfile(table, pictures / table.name)
+        text = _placed(text, name, section)
+    with whole_file(page) as file:
+        file.write(text.encode())
+    return [name for name, _ in found]
+
+
+def _placed(text: str, name: str, section: str) -> str:
+    first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
+    block = f"{first}\n{section.rstrip()}\n{last}"
+    marks = re.compile(re.escape(first) + r".*?" + re.escape(last), re.DOTALL)
+    if marks.search(text):
+        return marks.sub(lambda _: block, text, count=1)
+    return f"{text.rstrip()}\n\n{block}\n"

@@ -1,0 +1,114 @@
+"""RQ1: does the abstract model tell an input from one that is hardly different?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
+from deepcruiser.evaluate.similarity import KINDS, to_mutants
+from deepcruiser.evaluate.statistics import Floats
+from deepcruiser.evaluate.tables import Row, Table, percent, shares
+from deepcruiser.evaluate.working import Workers
+
+#: Where the tenths of the index begin and end; 1.0 belongs to the last.
+EDGES = np.arange(11) / 10
+WORDS = {"states": "states", "basic": "states of the model", "transitions": "transitions"}
+
+
+def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100) -> Answer:
+    """The Jaccard index of each mutant and its seed, under every configuration."""
+    experiment = workers.experiment
+    found = families(workers, choose_seeds(workers, seeds), mutants)
+    data = measured(experiment, found)
+    table = Table("rq1", tuple(shares_per_tenth(experiment, data)), shown=dict.fromkeys(tenths(), shares))
+    rejected = sum(bool(mutant.invalid) for family in found for mutant in family.mutants)
+    return Answer(
+        "rq1",
+        "RQ1: Jaccard index of seeds and their mutants",
+        (table,),
+        data=Table("rq1-data", tuple(data)),
+        said=(
+            f"{len(data):,} mutants of {seeds:,} seeds, each changed by one transformation; {rejected:,} more were "
+            "rejected by the validity gate and are not in the table. *States* are all cells that a run visits, *states "
+            "of the model* those that profiling visited too. The last tenth holds 1.0.",
+        ),
+        draw=lambda: draw(experiment, data),
+        seconds=sum(family.seconds for family in found),
+        runs=seeds + seeds * mutants - rejected,
+    )
+
+
+def column(experiment: Experiment, partitions: int, kind: str) -> str:
+    """The name of an index in the data: `states M{3,10}`."""
+    return f"{kind} {experiment.models[partitions].name}"
+
+
+def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, Any]]:
+    """A row for every mutant that ran: what was done, the oracle's score, and its indices."""
+    rows: list[dict[str, Any]] = []
+    for family in found:
+        new = [_row(experiment, mutant) for mutant in family.valid]
+        for partitions, model in experiment.models.items():
+            for row, indices in zip(new, to_mutants(model, family.seed, family.valid), strict=True):
+                row |= {column(experiment, partitions, kind): indices[kind] for kind in KINDS}
+        rows += new
+    return rows
+
+
+def _row(experiment: Experiment, mutant: Any) -> dict[str, Any]:
+    (change,) = mutant.recipe
+    return {
+        "seed": mutant.seed,
+        "transformation": type(change).__name__,
+        "parameters": str(change),
+        "score": score(experiment, mutant),
+    }
+
+
+def values(data: Sequence[Row], name: str) -> Floats:
+    return np.array([row[name] for row in data], np.float64)
+
+
+def tenths() -> list[str]:
+    return [f"{low:.1f}-{high:.1f}" for low, high in pairwise(EDGES)]
+
+
+def histogram(indices: Floats) -> Floats:
+    """The share of the indices in each tenth. An index is a quotient of whole numbers, so 0.3 must not fall below."""
+    place = np.minimum(np.floor(indices * 10 + 1e-9).astype(int), 9)
+    return np.bincount(place, minlength=10) / max(1, len(indices))
+
+
+def shares_per_tenth(experiment: Experiment, data: Sequence[Row]) -> list[dict[str, Any]]:
+    rows = []
+    for kind in KINDS:
+        for partitions, model in experiment.models.items():
+            indices = values(data, column(experiment, partitions, kind))
+            share = dict(zip(tenths(), map(float, histogram(indices)), strict=True))
+            rows.append({"of": WORDS[kind], "configuration": model.name, **share, "mean": float(indices.mean())})
+    return rows
+
+
+def draw(experiment: Experiment, data: Sequence[Row]) -> Figure:
+    figure, axes = panels(len(experiment.partitions), sharey=True)
+    for axis, partitions in zip(axes, experiment.partitions, strict=True):
+        for kind, colour, shift in (("states", COLOURS[0], -0.02), ("transitions", COLOURS[1], 0.02)):
+            share = histogram(values(data, column(experiment, partitions, kind)))
+            axis.bar(EDGES[:-1] + 0.05 + shift, 100 * share, 0.038, color=colour, label=kind)
+        axis.set(title=experiment.models[partitions].name, xlabel="Jaccard index", xlim=(0, 1))
+        axis.set_xticks(EDGES[::2])
+    axes[0].set_ylabel("share of the mutants, %")
+    axes[0].legend()
+    return figure
+
+
+def at_least(indices: Floats, bound: float) -> str:
+    """The share of indices from a bound on, in words."""
+    return percent(float(np.mean(indices >= bound - 1e-9)))

@@ -1,0 +1,156 @@
+"""RQ2: does a mutant that goes through other states than its seed get a worse answer?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.errors import InputError
+from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.mutants import Family, choose_seeds, families, is_right
+from deepcruiser.evaluate.rq1 import column, measured, values
+from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, spearman, without
+from deepcruiser.evaluate.tables import Row, Table
+from deepcruiser.evaluate.working import Workers
+
+TIMES = 1000
+GIVEN = ("given the seed", "given the transformation", "given transformation and strength")
+
+
+def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = TIMES) -> Answer:
+    """The Jaccard index against the word error rate, over mutants of seeds that are recognised perfectly."""
+    experiment = workers.experiment
+    right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
+    found = families(workers, right, mutants)
+    data = measured(experiment, found)
+    if len({row["score"] for row in data}) < 2:
+        raise InputError(
+            f"all {len(data):,} mutants have the score {data[0]['score'] if data else 'none'}: there is nothing to "
+            "correlate with; take more seeds or mutants, or stronger --range"
+        )
+    known = strengths(found)
+    whole = [overall(experiment, data, known, partitions, times) for partitions in experiment.partitions]
+    apart = [row for kind in sorted({row["transformation"] for row in data}) for row in by_kind(experiment, data, kind)]
+    wrong = float(np.mean(values(data, "score") > 0))
+    return Answer(
+        "rq2",
+        "RQ2: Jaccard index against errors",
+        (
+            Table("rq2", tuple(whole), caption="Correlation of the Jaccard index of the states with the error rate:"),
+            Table("rq2-transformations", tuple(apart), caption="The same (Spearman) for each transformation alone:"),
+        ),
+        data=Table("rq2-data", tuple(data)),
+        said=(
+            f"{len(data):,} mutants of {seeds:,} seeds that are answered without an error; {wrong:.1%} of the mutants "
+            f"have one, and their mean error rate is {values(data, 'score').mean():.3f}. In brackets: 95 % intervals "
+            f"over {times:,} samples of the seeds. *Given*: Spearman's, of what the seed, the transformation, or the "
+            "transformation with its parameters does not explain of the ranks.",
+            *(explained(row) for row in whole),
+        ),
+        draw=lambda: draw(experiment, data, whole),
+        seconds=sum(family.seconds for family in found),
+        runs=seeds + len(data),
+    )
+
+
+def overall(
+    experiment: Experiment, data: Sequence[Row], known: npt.NDArray[np.float64], partitions: int, times: int
+) -> dict[str, Any]:
+    """All correlations under one configuration."""
+    x, y = values(data, column(experiment, partitions, "states")), values(data, "score")
+    pairs = values(data, column(experiment, partitions, "transitions"))
+    seeds, kinds = (np.array([row[name] for row in data]) for name in ("seed", "transformation"))
+
+    def interval(measure: Any, one: Floats, other: Floats) -> Estimate:
+        rng = np.random.default_rng((experiment.seed, partitions))
+        return bootstrap(measure, one, other, clusters=seeds, rng=rng, times=times)
+
+    given = {
+        "given the seed": (seeds, ()),
+        "given the transformation": (kinds, ()),
+        "given transformation and strength": (kinds, tuple(known.T)),
+    }
+    return {
+        "configuration": experiment.models[partitions].name,
+        "Spearman": interval(spearman, x, y),
+        "Pearson": interval(pearson, x, y),
+        **{
+            name: interval(pearson, *(without(ranks(v), *more, groups=groups) for v in (x, y)))
+            for name, (groups, more) in given.items()
+        },
+        "Spearman of transitions": interval(spearman, pairs, y),
+    }
+
+
+def strengths(found: Sequence[Family]) -> npt.NDArray[np.float64]:
+    """What says how strong each mutant's transformation is: the ranks of its parameters, and of how far they lie from
+    the middle of their range, since the neutral value of many (a gain, a shift) lies there. A random seed says nothing.
+    """
+    changes = [mutant.recipe[0] for family in found for mutant in family.valid]
+    numbers = [
+        [float(value) for f in fields(change) if f.name != "seed" and _is_number(value := getattr(change, f.name))]
+        for change in changes
+    ]
+    known = np.zeros((len(changes), 2 * max(map(len, numbers), default=0)))
+    kinds = np.array([type(change).__name__ for change in changes])
+    for kind in np.unique(kinds):
+        rows = np.flatnonzero(kinds == kind)
+        for i, parameter in enumerate(np.array([numbers[row] for row in rows]).T):
+            middle = (parameter.min() + parameter.max()) / 2
+            known[rows, 2 * i] = ranks(parameter)
+            known[rows, 2 * i + 1] = ranks(np.abs(parameter - middle))
+    return known
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def by_kind(experiment: Experiment, data: Sequence[Row], kind: str) -> list[dict[str, Any]]:
+    """Spearman's coefficient for the mutants of one transformation."""
+    rows = [row for row in data if row["transformation"] == kind]
+    errors = values(rows, "score")
+    found = {
+        experiment.models[m].name: spearman(values(rows, column(experiment, m, "states")), errors)
+        for m in experiment.partitions
+    }
+    mean = float(errors.mean())
+    return [{"transformation": kind, "mutants": len(rows), "mean error rate": round(mean, 4), **found}]
+
+
+def explained(row: Row) -> str:
+    """What becomes of the correlation when transformation and strength are known, in words."""
+    whole, rest = row["Spearman"], row["given transformation and strength"]
+    name, kind = row["configuration"], row["given the transformation"]
+    if not whole.differs_from_zero:
+        return f"{name}: no correlation can be told from none ({whole})."
+    if not rest.differs_from_zero:
+        cause = "the transformation" if not kind.differs_from_zero else "the transformation and its strength"
+        return f"{name}: {cause} explains the correlation: {whole} in all, {rest} when both are known."
+    share = 1 - rest.value / whole.value
+    if share > 0.5:
+        return f"{name}: transformation and strength explain most of the correlation: {whole} in all, {rest} beyond."
+    return f"{name}: a correlation of {rest} remains when transformation and strength are known ({whole} in all)."
+
+
+def draw(experiment: Experiment, data: Sequence[Row], whole: Sequence[Row]) -> Figure:
+    """As the paper has it: errors to the right, the index upwards; darker where there are more mutants."""
+    figure, axes = panels(len(experiment.partitions), sharey=True)
+    errors = values(data, "score")
+    right = max(1.0, float(errors.max()))
+    for axis, partitions, row in zip(axes, experiment.partitions, whole, strict=True):
+        index = values(data, column(experiment, partitions, "states"))
+        axis.hexbin(errors, index, gridsize=(20, 14), bins="log", cmap="Blues", mincnt=1, extent=(0, right, 0, 1))
+        middles = [(e, float(np.median(index[errors == e]))) for e in np.unique(errors) if (errors == e).sum() >= 10]
+        axis.plot(*zip(*middles, strict=True), color=COLOURS[1], marker=".", label="median")
+        axis.set(title=f"{row['configuration']}: Spearman {row['Spearman'].value:.2f}", xlabel="error rate")
+        axis.set(xlim=(-0.03, right + 0.03), ylim=(0, 1.03))
+    axes[0].set_ylabel("Jaccard index of the states")
+    axes[0].legend(loc="upper right")
+    return figure

@@ -1,0 +1,148 @@
+"""RQ3: do campaigns that are guided by coverage reach more of the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.criteria import FIVE, BSCov
+from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.campaigns import Arm, strategies
+from deepcruiser.evaluate.comparing import Campaigns, Found, compare
+from deepcruiser.evaluate.figures import GUIDED, NONE, RANDOM, Figure, panels
+from deepcruiser.evaluate.tables import Table, p_value, shares
+from deepcruiser.evaluate.working import Workers
+
+SHARES = ("start", "queue", "increase", "all runs")
+P, A = "p (guided against it)", "A (guided against it)"
+
+
+def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int = 5, base: int = 20) -> Answer:
+    """Coverage at the start and the end of campaigns, guided and not."""
+    found = compare(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base)
+    grids = [row for m in found.experiment.partitions for row in lines(found, Arm("BSCov", m))]
+    criteria = [row for each in FIVE if each is not BSCov for row in lines(found, Arm(each.name, base))]
+    ways = [strategy_line(found, arm) for arm in strategies(base)]
+    name = found.experiment.models[base].name
+    shown = {**dict.fromkeys(SHARES, shares), **dict.fromkeys((P, "p (against the first)"), p_value)}
+    return Answer(
+        "rq3",
+        "RQ3: coverage of campaigns",
+        (
+            Table("rq3", tuple(grids), "BSCov under each configuration:", shown),
+            Table("rq3-criteria", tuple(criteria), f"The other criteria, on {name}:", shown),
+            Table("rq3-strategies", tuple(ways), f"Ways to choose, guided by BSCov on {name}:", shown),
+        ),
+        data=curves(found),
+        said=(
+            found.how,
+            "*Queue* is what the paper reports: it grows by construction when only what increases it is kept. *All "
+            "runs* is the coverage of everything that ran without failing, and can be compared between guides; p and A "
+            "are about it. For a guided campaign the two are one, for what covers more is kept.",
+            *verdicts([*grids, *criteria]),
+        ),
+        draw=lambda: draw(found),
+        seconds=found.seconds,
+        runs=found.total_runs,
+    )
+
+
+def at(found: Found, *, place: int, what: str, step: int = -1) -> float:
+    """A coverage of a campaign, at its end unless told otherwise."""
+    return float(found["history"][step][what][place])
+
+
+def lines(found: Campaigns, guided: Arm) -> list[dict[str, Any]]:
+    """A criterion on a grid: what campaigns cover of it that are guided by it, and others."""
+    place = found.place(guided.criterion, guided.partitions)
+    executed: Callable[[Found], float] = partial(at, place=place, what="executed")
+    rows = []
+    for arm in (guided, found.random(guided.partitions), found.none):
+        start = at(found.by_arm[arm][0], place=place, what="queue", step=0)
+        queue = found.median(arm, partial(at, place=place, what="queue"))
+        test = None if arm == guided else found.against(guided, arm, executed)
+        rows.append(
+            {
+                "configuration": found.experiment.models[guided.partitions].name,
+                "criterion": guided.criterion,
+                "guide": "itself" if arm == guided else arm.guide,
+                "start": start,
+                "queue": queue,
+                "increase": queue.value / start - 1 if start else float("nan"),
+                "all runs": found.median(arm, executed),
+                P: test and test.p,
+                A: test and test.superiority,
+            }
+        )
+    return rows
+
+
+def strategy_line(found: Campaigns, arm: Arm) -> dict[str, Any]:
+    place, first = found.place(arm.criterion, arm.partitions), strategies(found.base)[0]
+    executed: Callable[[Found], float] = partial(at, place=place, what="executed")
+    test = None if arm == first else found.against(arm, first, executed)
+    return {
+        "select": arm.select,
+        "pick": arm.pick,
+        "all runs": found.median(arm, executed),
+        "p (against the first)": test and test.p,
+        "A (against the first)": test and test.superiority,
+    }
+
+
+def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Where guidance pays, and where it does not, in words; a difference that may be chance is none."""
+    said = []
+    for other in ("none", "random"):
+        of = [row for row in rows if row["guide"] == other]
+        names = {how: list[str]() for how in ("more than", "less than", "neither more nor less, for sure, than")}
+        more, less, same = names.values()
+        for row in of:
+            where = same if row[P] >= 0.05 else more if row[A] > 0.5 else less
+            where.append(f"{row['criterion']} {row['configuration']}")
+        parts = [f"{how} {other}: {', '.join(some)}" for how, some in names.items() if some]
+        said.append(f"Guided campaigns cover {'; '.join(parts)} (p < 0.05).")
+    return said
+
+
+def curves(found: Campaigns) -> Table:
+    """Every coverage of every campaign over its runs."""
+    names = [(each, m) for each, m in [(BSCov.name, m) for m in found.experiment.partitions]]
+    names += [(each.name, found.base) for each in FIVE if each is not BSCov]
+    rows = []
+    for arm, several in found.by_arm.items():
+        for number, campaign in enumerate(several):
+            for point in campaign["history"]:
+                row = {"guide": arm.guide, "criterion": arm.criterion, "partitions": arm.partitions}
+                row |= {"select": arm.select, "pick": arm.pick, "campaign": number, "runs": point["runs"]}
+                for what in ("queue", "executed"):
+                    row |= {
+                        f"{what} {each} {found.experiment.models[m].name}": value
+                        for (each, m), value in zip(names, point[what], strict=True)
+                    }
+                rows.append(row)
+    return Table("rq3-data", tuple(rows))
+
+
+def draw(found: Campaigns) -> Figure:
+    """Coverage of all runs over the runs: medians, from the least to the greatest."""
+    partitions = found.experiment.partitions
+    figure, axes = panels(len(partitions))
+    for axis, m in zip(axes, partitions, strict=True):
+        place = found.place("BSCov", m)
+        arms = ((Arm("BSCov", m), GUIDED, "BSCov"), (found.random(m), RANDOM, "random"), (found.none, NONE, "none"))
+        for arm, colour, label in arms:
+            several = found.by_arm[arm]
+            points = min(len(campaign["history"]) for campaign in several)
+            runs = [point["runs"] for point in several[0]["history"][:points]]
+            values = np.array([[p["executed"][place] for p in c["history"][:points]] for c in several]) * 100
+            axis.fill_between(runs, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
+            axis.plot(runs, np.median(values, axis=0), color=colour, label=label)
+        axis.set(title=found.experiment.models[m].name, xlabel="runs")
+        axis.set_xlim(left=0)
+    axes[0].set_ylabel("BSCov of all runs, %")
+    axes[0].legend(loc="lower right", title="guide")
+    return figure

@@ -1,0 +1,140 @@
+"""RQ4: do guided campaigns find more failures?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.campaigns import Arm
+from deepcruiser.evaluate.comparing import Campaigns, Found, compare
+from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.tables import Table, counts, p_value, shares
+from deepcruiser.evaluate.working import Workers
+
+
+def rq4(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int = 5, base: int = 20) -> Answer:
+    """Error rates and failures of the campaigns of RQ3."""
+    found = compare(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base)
+    rows = tuple(line(found, arm) for arm in found.by_arm)
+    shown = {**dict.fromkeys(("mean error rate", "rejected"), shares)}
+    shown |= dict.fromkeys(("failures", "distinct", "failing seeds"), counts)
+    shown |= {column: p_value for column in rows[0] if column.startswith("p ")}
+    return Answer(
+        "rq4",
+        "RQ4: failures found",
+        (Table("rq4", rows, shown=shown),),
+        data=Table("rq4-data", tuple(each_campaign(found))),
+        said=(
+            found.how,
+            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
+            "became of which word; *failing seeds* have at least one. *Mean error rate* is that of all mutants that "
+            "ran. *Rejected* is the share of the mutants that the validity gate kept from the system.",
+            *_best(rows),
+        ),
+        draw=lambda: draw(found),
+        seconds=found.seconds,
+        runs=found.total_runs,
+    )
+
+
+def mean_score(found: Found) -> float:
+    """The mean error rate of the mutants that ran."""
+    scores = [run["score"] for run in found["ran"] if run["outcome"] != "rejected"]
+    return float(np.mean(scores)) if scores else float("nan")
+
+
+def failures(found: Found) -> float:
+    return float(sum(run["outcome"] == "failed" for run in found["ran"]))
+
+
+def distinct(found: Found) -> float:
+    """Failures that differ in their seed or in the errors."""
+    return float(len({(r["seed"], r["reason"], *r["errors"]) for r in found["ran"] if r["outcome"] == "failed"}))
+
+
+def failing_seeds(found: Found) -> float:
+    return float(len({run["seed"] for run in found["ran"] if run["outcome"] == "failed"}))
+
+
+def rejected(found: Found) -> float:
+    return float(np.mean([run["outcome"] == "rejected" for run in found["ran"]]))
+
+
+MEASURES: Mapping[str, Callable[[Found], float]] = {
+    "mean error rate": mean_score,
+    "failures": failures,
+    "distinct": distinct,
+    "failing seeds": failing_seeds,
+    "rejected": rejected,
+}
+
+
+def line(found: Campaigns, arm: Arm) -> dict[str, Any]:
+    model = found.experiment.models[arm.partitions]
+    errors, failed = (found.against(arm, found.none, MEASURES[name]) for name in ("mean error rate", "distinct"))
+    alone = arm == found.none
+    return {
+        "guide": arm.guide,
+        "configuration": "" if arm.keep == "none" else model.name,
+        "select, pick": f"{arm.select}, {arm.pick}",
+        **{name: found.median(arm, measure) for name, measure in MEASURES.items()},
+        "p (mean error rate, none)": None if alone else errors.p,
+        "p (distinct, none)": None if alone else failed.p,
+        "A (distinct, none)": None if alone else failed.superiority,
+    }
+
+
+def each_campaign(found: Campaigns) -> list[dict[str, Any]]:
+    return [
+        {
+            **{"guide": arm.guide, "criterion": arm.criterion, "partitions": arm.partitions},
+            **{"select": arm.select, "pick": arm.pick, "campaign": number},
+            **{name: measure(campaign) for name, measure in MEASURES.items()},
+        }
+        for arm, several in found.by_arm.items()
+        for number, campaign in enumerate(several)
+    ]
+
+
+def _best(rows: tuple[dict[str, Any], ...]) -> list[str]:
+    """Which guides find more distinct failures than none, and which fewer; what may be chance is no difference."""
+    words = []
+    for how, sign in (("more", 1), ("fewer", -1)):
+        names = [
+            f"{row['guide']} {row['configuration']} ({row['select, pick']})"
+            for row in rows
+            if (row["p (distinct, none)"] or 1) < 0.05 and sign * (row["A (distinct, none)"] - 0.5) > 0
+        ]
+        words.append(
+            f"{how.capitalize()} distinct failures than without guide, p < 0.05: {', '.join(names) or 'none'}."
+        )
+    return words
+
+
+def draw(found: Campaigns) -> Figure:
+    """A line for each arm: the median, from the least to the greatest, and every campaign."""
+    arms = list(found.by_arm)
+    figure, axes = panels(2, width=4.0, height=0.24 * len(arms) + 1, sharey=True)
+    names = [_named(found, arm) for arm in arms]
+    for axis, name in zip(axes, ("mean error rate", "distinct"), strict=True):
+        factor = 100 if name == "mean error rate" else 1
+        for place, arm in enumerate(arms):
+            values = factor * np.array(found.values(arm, MEASURES[name]))
+            colour = COLOURS[0] if arm.keep == "guided" else COLOURS[1]
+            axis.plot([values.min(), values.max()], [place, place], color=colour, alpha=0.4)
+            axis.plot(values, [place] * len(values), ".", color=colour, alpha=0.4, markersize=4)
+            axis.plot(np.median(values), place, "o", color=colour, markersize=6)
+        axis.axvline(factor * np.median(found.values(found.none, MEASURES[name])), color=COLOURS[3], linestyle=":")
+        axis.set_xlabel("mean error rate, %" if factor == 100 else "distinct failures")
+    axes[0].set_yticks(range(len(arms)), names)
+    axes[0].invert_yaxis()
+    return figure
+
+
+def _named(found: Campaigns, arm: Arm) -> str:
+    where = "" if arm.keep == "none" else f" {found.experiment.models[arm.partitions].name}"
+    way = "" if (arm.select, arm.pick) == ("uniform", "uniform") else f", {arm.select}, {arm.pick}"
+    return f"{arm.guide}{where}{way}"

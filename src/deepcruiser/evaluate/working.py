@@ -1,0 +1,136 @@
+"""Working side by side: processes that each have the experiment, and one count of what they have done."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import torch
+
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.evaluate.experiment import Experiment, one_thread
+from deepcruiser.stream import Progress
+
+Unit = TypeVar("Unit")
+Result = TypeVar("Result")
+#: Seconds between two looks at what the processes have done.
+_INTERVAL = 0.5
+
+
+class Workers:
+    """Does pieces of work for an experiment, here or in `jobs` processes, with the same results.
+
+    `load` makes the experiment again in another process. What has been run is on disk, so whoever is interrupted loses
+    a batch at most.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        load: Callable[[], Experiment] | None = None,
+        *,
+        jobs: int = 1,
+        watch: Callable[[Progress], None] | None = None,
+    ) -> None:
+        if jobs < 1:
+            raise InputError(f"at least 1 job is needed, not {jobs}")
+        if jobs > 1 and load is None:
+            raise InputError(f"{jobs} jobs need a function that loads the experiment in another process")
+        self.experiment = experiment
+        self._watch = watch
+        self._pool: ProcessPoolExecutor | None = None
+        if jobs > 1:
+            context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+            self._counts: Any = context.Array("q", 2)
+            self._stop = context.Event()
+            begin: Callable[[], None] = partial(_begin, load, self._counts, self._stop)
+            self._pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=begin)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._stop.set()
+            self._pool.shutdown(cancel_futures=True)
+
+    def do(
+        self, work: Callable[[Experiment, Unit], Result], units: Sequence[Unit], *, stage: str, inputs: int
+    ) -> list[Result]:
+        """The results of all pieces, in their order; `inputs` is how many there are to run in all of them."""
+        progress = Progress(inputs, stage=stage, watch=self._watch)
+        if self._pool is None:
+            return self._do_here(work, units, progress)
+        before = list(self._counts)
+        futures = [self._pool.submit(_do, work, unit) for unit in units]
+        pending: set[Future[Any]] = set(futures)
+        try:
+            while pending:
+                done, pending = wait(pending, timeout=_INTERVAL, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                progress.done, progress.steps = (now - was for now, was in zip(self._counts, before, strict=True))
+                progress.advance(0)
+        except BrokenProcessPool:
+            raise DeepCruiserError(
+                "a process ended before its work was done (out of memory?): the same command goes on where it stopped, "
+                "and needs less memory with fewer --jobs"
+            ) from None
+        return [future.result() for future in futures]
+
+    def _do_here(
+        self, work: Callable[[Experiment, Unit], Result], units: Sequence[Unit], progress: Progress
+    ) -> list[Result]:
+        def count(inputs: int, steps: int) -> None:
+            progress.advance(inputs, steps=steps)
+
+        self.experiment.laboratory.watch = count
+        with one_thread():
+            return [work(self.experiment, unit) for unit in units]
+
+
+class _Stopped(BaseException):
+    """The one who asked has gone; not an Exception, so that nobody takes it for a crash of the system."""
+
+
+_experiment: Experiment | None = None
+
+
+def _begin(load: Callable[[], Experiment] | None, counts: Any, stop: Any) -> None:
+    global _experiment
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asked, who then sets `stop`
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+
+    def count(inputs: int, steps: int) -> None:
+        with counts.get_lock():
+            counts[0] += inputs
+            counts[1] += steps
+        if stop.is_set():
+            raise _Stopped
+
+    assert load is not None
+    _experiment = load()
+    _experiment.laboratory.watch = count
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _do(work: Callable[[Experiment, Unit], Result], unit: Unit) -> Result:
+    assert _experiment is not None
+    return work(_experiment, unit)
