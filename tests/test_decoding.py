@@ -35,6 +35,9 @@ class Toy:
     def end(self, state: str) -> float:
         return math.log10(self.probability(state, "</s>"))
 
+    def ahead(self, beginning: str) -> float:
+        return -0.4 * len(beginning)
+
 
 def random_steps(seed: int, steps: int) -> Any:
     logits = np.random.default_rng(seed).normal(0, 1.5, (steps, 4))

@@ -146,6 +146,15 @@ def test_rare_words_share_the_probability_of_the_unknown() -> None:
     assert 10 ** model.score("nonsense", "<s> w2") == pytest.approx(inside / 4)
 
 
+def test_beginnings_of_words() -> None:
+    model = dc.NgramModel.build(["to tea tea two", "tea to to to the zoo"] * 9, order=1, vocabulary=4)
+    scores = {word: model.score(word, context=()) for word in ("to", "tea", "nonsense")}
+    assert set(model.words[3:]) >= {"to", "tea"}
+    assert model.ahead("t") == model.ahead("to") == pytest.approx(scores["to"])
+    assert model.ahead("te") == pytest.approx(scores["tea"])
+    assert model.ahead("tx") == model.ahead("nonsense") == pytest.approx(scores["nonsense"])
+
+
 @pytest.mark.parametrize("prune", [0.0, 1e-4])
 def test_saved_models_score_almost_alike(tmp_path: Path, prune: float) -> None:
     texts = sentences(7, 500)

@@ -29,6 +29,9 @@ class LanguageModel(Protocol):
     def end(self, state: Any) -> float:
         """log10 of the probability that the text ends here."""
 
+    def ahead(self, beginning: str) -> float:
+        """About what a word that begins so will get, to compare it with complete ones; 0 if nothing is known."""
+
 
 class Hypothesis(NamedTuple):
     """A text and its score: log P(text | sound) + alpha * log P(text | language) + beta * words."""
@@ -45,6 +48,8 @@ class Prefix:
     token: int
     bonus: float = 0.0  # from the language model, for the words that are complete
     state: Any = None
+    word: str = ""  # what there is of the last one
+    hope: float = 0.0  # what that one may get: it counts until it is complete, so that no word gains by not ending
     children: dict[int, Prefix] | None = None
     # Log probabilities of all alignments up to now that end in a blank, or in the token; and the same a step later.
     blank: float = NEVER
@@ -61,8 +66,8 @@ def ctc_beam(
     blank: int,
     width: int = 48,
     language_model: LanguageModel | None = None,
-    alpha: float = 0.7,
-    beta: float = 1.0,
+    alpha: float = 0.8,
+    beta: float = 2.0,
     least: float = 1e-3,
 ) -> str:
     """The most probable text of [steps, classes]; see `ctc_beams`, which gives the runners-up as well."""
@@ -86,8 +91,8 @@ def ctc_beams(
     blank: int,
     width: int = 48,
     language_model: LanguageModel | None = None,
-    alpha: float = 0.7,
-    beta: float = 1.0,
+    alpha: float = 0.8,
+    beta: float = 2.0,
     least: float = 1e-3,
 ) -> list[Hypothesis]:
     """Up to `width` texts, best first: each one's probability is the sum over all alignments that were not dropped.
@@ -97,7 +102,8 @@ def ctc_beams(
     probability below `least` are not followed (0 follows all).
 
     The language model judges a word when the space behind it is there, the last word and the end of the text at the
-    end. `alpha` is its weight, `beta` what every word adds, so that it need not favour few words.
+    end; until then its guess at what the word will get decides with the sound whether a text is kept. `alpha` is the
+    model's weight, `beta` what every word adds, so that it need not favour few words.
     """
     steps = as_array(log_probabilities)
     if steps.ndim != 2:
@@ -158,7 +164,7 @@ def step(
     for prefix in touched:
         prefix.blank, prefix.spoken = prefix.next_blank, prefix.next_spoken
         prefix.next_blank = prefix.next_spoken = NEVER
-        prefix.rank = added(prefix.blank, prefix.spoken) + prefix.bonus
+        prefix.rank = added(prefix.blank, prefix.spoken) + prefix.bonus + prefix.hope
     kept = sorted(touched, key=attrgetter("rank"), reverse=True)
     for prefix in kept[width:]:
         prefix.blank = prefix.spoken = NEVER
@@ -174,30 +180,25 @@ class Judge:
 
     def longer(self, prefix: Prefix, token: int) -> Prefix:
         """The prefix with one token more; a space completes a word."""
-        if self.model is None or token != self.space:
-            return Prefix(prefix, token, prefix.bonus, prefix.state)
-        bonus, state = self.word(prefix)
-        return Prefix(prefix, token, bonus, state)
+        if self.model is None:
+            return Prefix(prefix, token)
+        if token == self.space:
+            return Prefix(prefix, token, *self.word(prefix))
+        word = prefix.word + self.names[token]
+        hope = self.alpha * LN10 * self.model.ahead(word) + self.beta
+        return Prefix(prefix, token, prefix.bonus, prefix.state, word, hope)
 
     def word(self, prefix: Prefix) -> tuple[float, Any]:
         """The bonus and the state with the prefix's last word taken as complete."""
-        word = self.last_word(prefix)
-        if self.model is None or not word:
+        if self.model is None or not prefix.word:
             return prefix.bonus, prefix.state
-        log10, state = self.model.word(prefix.state, word)
+        log10, state = self.model.word(prefix.state, prefix.word)
         return prefix.bonus + self.alpha * LN10 * log10 + self.beta, state
 
     def whole(self, prefix: Prefix) -> float:
         """The bonus of a text that ends here."""
         bonus, state = self.word(prefix)
         return bonus if self.model is None else bonus + self.alpha * LN10 * self.model.end(state)
-
-    def last_word(self, prefix: Prefix) -> str:
-        letters = []
-        while prefix.parent is not None and prefix.token != self.space:
-            letters.append(self.names[prefix.token])
-            prefix = prefix.parent
-        return "".join(reversed(letters))
 
     def text(self, prefix: Prefix) -> str:
         letters = []

@@ -55,3 +55,7 @@ class KenlmModel:
     def end(self, state: Any) -> float:
         """The logarithm of the probability that the sentence ends here."""
         return self.word(state, "</s>")[0]
+
+    def ahead(self, beginning: str) -> float:
+        """Nothing is known of it: the library does not tell its words."""
+        return 0.0

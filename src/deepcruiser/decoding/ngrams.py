@@ -97,6 +97,10 @@ class NgramModel:
         """The logarithm of the probability that the sentence ends here."""
         return self._next(state, END)[0]
 
+    def ahead(self, beginning: str) -> float:
+        """The logarithm of the probability, without context, of the most frequent word that begins so."""
+        return self._beginnings.get(beginning, self._beginnings[""])
+
     def state(self, context: str | Sequence[str] = "<s>") -> State:
         """The state behind these words; `()` is one in which nothing is known."""
         state: State = ()
@@ -157,6 +161,18 @@ class NgramModel:
     @cached_property
     def _numbers(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.words)}
+
+    @cached_property
+    def _beginnings(self) -> dict[str, float]:
+        """The best of the words with each beginning; under "", what an unknown word gets."""
+        best: dict[str, float] = {}
+        logs = self.logs[0].tolist()
+        for number in np.argsort(self.logs[0], kind="stable").tolist():
+            if number > END:
+                word = self.words[number]
+                for end in range(len(word), 0, -1):
+                    best[word[:end]] = logs[number]
+        return best | {"": logs[UNKNOWN] - self._rarity}
 
     @cached_property
     def _rarity(self) -> float:
