@@ -1,0 +1,121 @@
+"""A word classifier that somebody else trained (PyTorch), profiled on real speech, covered and fuzzed.
+
+    python examples/speech_commands.py speech-commands-lstm ../shared/speech/an4-train --runs 500
+
+The model's folder has the weights (`lstm_3x64.ckpt`, a state dict), `classes.txt` and `examples`, recordings that are
+named by their word: the seeds. The second argument is a corpus that the network is profiled on; a second of each
+recording is taken, which is what the network was trained to read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import deepcruiser as dc
+from deepcruiser.features import MFCC
+
+RATE = 16_000
+
+
+class Net(nn.Module):
+    """Three LSTMs, and the scores of the words from the last state."""
+
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(12, 64, 3, batch_first=True)
+        self.fc = nn.Linear(64, classes)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        return self.fc(self.lstm(frames)[0][:, -1])
+
+
+def load(folder: Path) -> tuple[dc.TorchSystem, list[str]]:
+    words = (folder / "classes.txt").read_text().split()
+    net = Net(len(words))
+    net.load_state_dict(torch.load(folder / "lstm_3x64.ckpt", map_location="cpu", weights_only=True))
+    system = dc.TorchSystem(
+        net.eval(),
+        "lstm",
+        rate=RATE,
+        features=MFCC.librosa(rate=RATE, coefficients=12),
+        transcribe=lambda scores: dc.classify(scores, words),
+    )
+    return system, words
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A recording with its name and its word."""
+
+    id: str
+    input: dc.Audio
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """A second from the middle of a recording, which is read when its turn comes."""
+
+    sample: dc.Sample
+
+    @property
+    def id(self) -> str:
+        return self.sample.id
+
+    @property
+    def input(self) -> dc.Audio:
+        audio = self.sample.input
+        first = max(0, (len(audio) - audio.rate) // 2)
+        return audio.replace(audio.samples[first : first + audio.rate])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", type=Path, help="folder of the model")
+    parser.add_argument("data", help="a corpus of speech to profile on")
+    parser.add_argument("--count", type=int, default=900, help="recordings of it that are used")
+    parser.add_argument("--runs", type=int, default=500, help="of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="of the campaign")
+    parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
+    given = parser.parse_args()
+
+    system, words = load(given.model)
+    recordings = sorted((given.model / "examples").glob("*.wav"))
+    seeds = [Word(path.stem, dc.Audio.read(path), path.stem) for path in recordings if path.stem in words]
+    answers = [run.output for run in system.run([seed.input for seed in seeds])]
+    right = sum(answer == seed.text for answer, seed in zip(answers, seeds, strict=True))
+    print(f"{len(recordings)} recordings, {len(seeds)} of them of the {len(words)} words; {right} are understood")
+
+    corpus = dc.read_corpus(given.data)
+    every = max(1, len(corpus) // given.count)
+    model = dc.profile(system, [Second(sample) for sample in corpus[::every]][: given.count]).abstract(partitions=20)
+    print(model)
+    print(dc.cover(model, system, seeds))
+
+    with tempfile.TemporaryDirectory() as temporary:
+        campaign = dc.fuzz(
+            system,
+            model,
+            seeds,
+            folder=given.output or temporary,
+            oracle=dc.Disagreement(),  # seeds that it gets wrong already are set aside
+            runs=given.runs,
+            seed=given.seed,
+        )
+        print(campaign)
+        before, after = campaign.coverage
+        print(f"BSCov of the queue: {before[0]:.1%} at the start, {after[0]:.1%} at the end")
+        for test in campaign.failed[:5]:
+            print(test)
+        same = sum(not test.replay(system).differences for test in campaign.failed)
+        print(f"{same} of {len(campaign.failed)} failing tests give the same again")
+
+
+if __name__ == "__main__":
+    main()
