@@ -1,0 +1,216 @@
+"""Networks whose state goes in and comes out of every call; and files that are no good."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import nn
+
+import deepcruiser as dc
+from deepcruiser.cli import main
+from tests.test_onnx_equals_torch import LENGTHS, Net, assert_same, data, export, seeded
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+
+
+class Stepping(Net):
+    """The same network with its state as an input and an output."""
+
+    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> Any:  # type: ignore[override]
+        steps, after = self.stack(torch.tanh(self.front(x)), state if len(state) == 2 else state[0])
+        return self.out(steps), *(after if isinstance(after, tuple) else (after,))
+
+
+def stepping(path: Path, kind: Any, layers: int, names: str, *, steps: int | None = None, both: bool = False) -> Path:
+    takes, gives = (words.split(",") for words in names.split(" "))
+    net = seeded(lambda: Stepping(kind, layers, both=both))
+    state = torch.zeros(layers * (1 + both), 1, 6)
+    inputs = dict.fromkeys(takes[1:], state)
+    axes = {name: {1: "batch"} for name in takes[1:]} | {
+        takes[0]: {0: "batch"} | ({1: "time"} if steps is None else {})
+    }
+    return export(net, path, {takes[0]: torch.zeros(1, steps or 3, 4), **inputs}, axes, output_names=gives)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_stepwise_and_whole_execution_give_the_same_trace(tmp_path: Path, kind: Any, layers: int) -> None:
+    names = "x,h0,c0 y,hn,cn" if kind is nn.LSTM else "x,h0 y,hn"
+    step = stepping(tmp_path / "step.onnx", kind, layers, names)
+    net = seeded(lambda: Net(kind, layers, both=False))
+    whole = export(net, tmp_path / "whole.onnx", {"x": torch.zeros(1, 7, 4)}, {"x": {0: "batch", 1: "time"}})
+    state = "h0" if layers == 1 else [f"h0[{number}]" for number in range(layers)]
+    found = dc.OnnxSystem(step, state).run(data())
+    assert_same(found, dc.OnnxSystem(whole, layer="all").run(data()))
+    assert_same(found, dc.TorchSystem(net, layer="all").run(data()))
+    # The node inside, in pieces of any size: the last one is not full.
+    for chunk in (1, 2, 5, 50):
+        assert_same(dc.OnnxSystem(step, "stack", chunk=chunk).run(data()), dc.OnnxSystem(whole).run(data()))
+    if kind is nn.LSTM:
+        both = dc.OnnxSystem(step)
+        assert both.state_name == "h0, c0: carried from call to call"
+        c = dc.TorchSystem(net, part="c", layer="all").run(data())
+        for run, h, other in zip(both.run(data()), found, c, strict=True):
+            expected = np.concatenate([h.trace.states, other.trace.states], axis=1)
+            np.testing.assert_allclose(run.trace.states, expected, atol=1e-4)
+
+
+def test_chunks_of_a_fixed_length(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "four.onnx", nn.GRU, 1, "x,state y,state_out", steps=4)
+    net = seeded(lambda: Net(nn.GRU, 1, both=False)).eval()
+    expected = dc.TorchSystem(net).run(data())
+    carried = dc.OnnxSystem(path).run(data())
+    for run, other, length in zip(carried, expected, LENGTHS, strict=True):
+        assert len(run.trace) == -(-length // 4)
+        assert run.trace.input_size == 16, "what a call reads"
+        np.testing.assert_allclose(
+            run.trace.states[: length // 4 + 1], other.trace.states[::4][: length // 4 + 1], atol=1e-4
+        )
+        np.testing.assert_allclose(run.output, other.output, atol=1e-4)
+    assert_same(dc.OnnxSystem(path, "stack").run(data()), expected)
+    with pytest.raises(dc.InputError, match=r"chunk=3 steps behind context=0, but 'x' .* takes 4 steps"):
+        dc.OnnxSystem(path, chunk=3).run(data())
+
+
+def test_a_network_that_reads_backward_is_run_as_a_whole(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "both.onnx", nn.GRU, 2, "x,h0 y,hn", both=True)
+    net = seeded(lambda: Net(nn.GRU, 2, both=True)).eval()
+    assert_same(dc.OnnxSystem(path).run(data()), dc.TorchSystem(net).run(data()))
+
+
+def test_pairs_that_names_do_not_tell(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "net.onnx", nn.LSTM, 1, "x,p,q y,u,v")
+    message = r"ambiguous: .*'p' -> 'u' or 'v'; 'q' -> 'u' or 'v'; say it with carry=\{'p': 'u'\}, naming every pair"
+    with pytest.raises(dc.InputError, match=message):
+        dc.OnnxSystem(path)
+    known = stepping(tmp_path / "known.onnx", nn.LSTM, 1, "x,h0,c0 y,hn,cn")
+    given = dc.OnnxSystem(path, carry={"p": "u", "q": "v"})
+    assert_same(given.run(data()), dc.OnnxSystem(known).run(data()))
+    whole = dc.OnnxSystem(path, carry={}, signal="x", constants={"p": np.zeros((1, 1, 6)), "q": np.zeros((1, 1, 6))})
+    for run, other in zip(whole.run(data()), dc.OnnxSystem(known, "h0").run(data()), strict=True):
+        np.testing.assert_allclose(run.trace.states, other.trace.states, atol=1e-5)
+    by_shape = stepping(tmp_path / "shape.onnx", nn.GRU, 1, "x,p y,u")
+    assert dc.OnnxSystem(by_shape).state_name == "p: carried from call to call"
+
+
+def test_several_signals_and_missing_values(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "net.onnx", nn.LSTM, 1, "x,p,q y,u,v")
+    with pytest.raises(dc.InputError, match=r"which input is the signal\? there are 'x' .*'p' .*'q' .*signal="):
+        dc.OnnxSystem(path, carry={})
+    with pytest.raises(dc.InputError, match=r"the input 'p' .* gets no value .*constants=\{'p': \.\.\.\}"):
+        dc.OnnxSystem(path, carry={}, signal="x")
+    with pytest.raises(dc.InputError, match="no input 'z'; its inputs are: 'x'"):
+        dc.OnnxSystem(path, signal="z")
+    with pytest.raises(dc.InputError, match=r"an input of the shape \(9,\) does not fit .*give features="):
+        dc.OnnxSystem(path, carry={"p": "u", "q": "v"}).run([np.zeros(9, np.float32)])
+
+
+@pytest.mark.parametrize("name", ["silero_vad.onnx", "silero_vad_16k_op15.onnx"])
+def test_the_detector_that_others_trained(shared: Path, name: str) -> None:
+    path = shared / "models" / "silero-vad" / name
+    corpus = dc.read_corpus(shared / "speech" / "LibriSpeech" / "test-clean-200")[:5]
+    audios = [sample.input for sample in corpus]
+    system = dc.OnnxSystem(path, transcribe=lambda probabilities: probabilities)
+    session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for audio, run in zip(audios, system.run(audios), strict=True):
+        state, context, probabilities, states = np.zeros((2, 1, 128), np.float32), np.zeros(64, np.float32), [], []
+        samples = np.pad(audio.samples, (0, -len(audio.samples) % 512))
+        for start in range(0, len(samples), 512):
+            chunk = samples[start : start + 512]
+            feeds = {"input": np.concatenate([context, chunk])[None], "state": state, "sr": np.array(16_000)}
+            output, state = session.run(None, feeds)
+            context = chunk[-64:]
+            probabilities.append(output[0])
+            states.append(state.ravel())
+        np.testing.assert_allclose(run.output, probabilities, atol=1e-5)
+        np.testing.assert_allclose(run.trace.states[1:], states, atol=1e-4)
+        assert not run.trace.states[0].any()
+        assert run.trace.inputs.shape == (len(states), 128), "what the LSTM receives, deep inside"
+    ((start, end),) = dc.OnnxSystem(path).run(audios[:1])[0].output
+    assert 0 <= start < end <= audios[0].seconds + 0.032
+    part = dc.OnnxSystem(path, "state[0]").run(audios[:1])[0]
+    assert part.trace.size == 128
+
+
+def test_files_that_are_no_good(tmp_path: Path) -> None:
+    text = tmp_path / "text.onnx"
+    text.write_text("this is no model")
+    with pytest.raises(dc.FileError, match=r"text\.onnx' is no ONNX file"):
+        dc.OnnxSystem(text)
+    with pytest.raises(dc.FileError, match="there is no file"):
+        dc.OnnxSystem(tmp_path / "nowhere.onnx")
+    path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
+    (tmp_path / "cut.onnx").write_bytes(path.read_bytes()[:900])
+    with pytest.raises(dc.FileError, match=r"is no ONNX file, or it is damaged|cannot be loaded"):
+        dc.OnnxSystem(tmp_path / "cut.onnx")
+    model = onnx.load(path)
+    model.opset_import[0].version = 999
+    onnx.save(model, tmp_path / "new.onnx")
+    with pytest.raises(dc.FileError, match=r"opset ai\.onnx 999\) cannot be loaded by ONNX Runtime"):
+        dc.OnnxSystem(tmp_path / "new.onnx")
+    model = onnx.load(path)
+    model.graph.node.add(op_type="Strange", domain="their.own", input=["x"], output=["strange"])
+    model.opset_import.add(domain="their.own", version=1)
+    onnx.save(model, tmp_path / "custom.onnx")
+    with pytest.raises(dc.FileError, match=r"operators Strange of 'their\.own'.*custom operators are not loaded"):
+        dc.OnnxSystem(tmp_path / "custom.onnx")
+
+
+def test_a_network_without_recurrent_layers(tmp_path: Path) -> None:
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    path = export(net, tmp_path / "net.onnx", {"x": torch.zeros(1, 7, 4)}, {"x": {0: "batch", 1: "time"}})
+    with pytest.raises(dc.InputError, match=r"no recurrent node .*it has .*2 MatMul.*takes 'x' \(float32"):
+        dc.OnnxSystem(path)
+
+
+def test_wrong_use(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
+    with pytest.raises(dc.InputError, match="device must be 'cpu' or 'cuda', not 'tpu'"):
+        dc.OnnxSystem(path, device="tpu")  # type: ignore[arg-type]
+    with pytest.raises(dc.InputError, match="transcribe must be a function, not 'best'"):
+        dc.OnnxSystem(path, transcribe="best")  # type: ignore[arg-type]
+    with pytest.raises(dc.InputError, match="initial has 'x', which is no state that is carried; those are: 'h0'"):
+        dc.OnnxSystem(path, initial={"x": 0})
+    with pytest.raises(dc.InputError, match=r"'h0\[3\]' is not there"):
+        dc.OnnxSystem(path, "h0[3]")
+    if "CUDAExecutionProvider" not in runtime.get_available_providers():
+        with pytest.raises(dc.InputError, match="pip install onnxruntime-gpu"):
+            dc.OnnxSystem(path, device="cuda")
+
+
+def test_without_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    message = r"OnnxSystem needs the packages onnx and onnxruntime: pip install 'deepcruiser\[onnx\]'"
+    with pytest.raises(dc.InputError, match=message):
+        dc.OnnxSystem(path)
+
+
+def test_a_file_on_the_command_line(tmp_path: Path) -> None:
+    path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
+    (tmp_path / "data").mkdir()
+    for number, value in enumerate(data()):
+        np.save(tmp_path / "data" / f"{number}.npy", value)
+    profile = ["profile", "--data", str(tmp_path / "data"), "-o", str(tmp_path / "p"), "--system"]
+    result = CliRunner().invoke(main, [*profile, str(path)])
+    assert result.exit_code == 0, result.output
+    ambiguous = stepping(tmp_path / "ambiguous.onnx", nn.LSTM, 1, "x,p,q y,u,v")
+    result = CliRunner().invoke(main, [*profile, str(ambiguous)])
+    assert result.exit_code == 2
+    assert "--system asr.py:system" in result.output
+    assert "system = dc.OnnxSystem(" in result.output
+
+
+@pytest.mark.cuda
+def test_on_a_gpu(tmp_path: Path) -> None:
+    if "CUDAExecutionProvider" not in runtime.get_available_providers():
+        pytest.skip("this onnxruntime cannot use CUDA")
+    path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
+    assert_same(dc.OnnxSystem(path, device="cuda").run(data()), dc.OnnxSystem(path).run(data()))
