@@ -61,6 +61,8 @@ class Experiment:
             )
         if not self.partitions or len(set(self.partitions)) < len(self.partitions):
             raise InputError(f"different numbers of partitions are needed, not {list(self.partitions)}")
+        if hasattr(self.oracle, "follow"):
+            raise InputError(f"answers are compared with texts or labels here, not by the oracle {self.oracle.name!r}")
         for name, number, least in (("seed", self.seed, 0), ("batch_size", self.batch_size, 1)):
             if number < least:
                 raise InputError(f"{name} must be at least {least}, not {number}")

@@ -44,6 +44,13 @@ def panels(columns: int, rows: int = 1, *, width: float = 2.6, height: float = 2
     return figure, list(axes.flat)
 
 
+def log_norm(least: float, most: float) -> Any:
+    """Shades by the logarithm of a count; with a least count below 1, that of 1 is seen."""
+    from matplotlib.colors import LogNorm
+
+    return LogNorm(least, max(most, 2 * least))
+
+
 def save(draw: Callable[[], Figure], folder: Path, name: str) -> None:
     """Draw a figure and write it as SVG and as PNG."""
     with _matplotlib().rc_context(STYLE):

@@ -29,14 +29,14 @@ class Family:
         return tuple(mutant for mutant in self.mutants if mutant.ran)
 
 
-def score(experiment: Experiment, record: Record) -> float:
-    """The oracle's score of a run, against what is right for its seed; that of a seed without text is 0."""
+def score(experiment: Experiment, seed: Record, mutant: Record) -> float:
+    """The oracle's score of a mutant, or of a seed itself, against what is right for the seed."""
     oracle = experiment.oracle
-    return oracle.score(oracle.reference(experiment.seeds.text(record.seed), record.output), record.output)
+    return oracle.score(oracle.reference(experiment.seeds.text(seed.seed), seed.output), mutant.output)
 
 
-def is_right(experiment: Experiment, record: Record) -> bool:
-    return score(experiment, record) == 0
+def is_right(experiment: Experiment, seed: Record) -> bool:
+    return score(experiment, seed, seed) == 0
 
 
 def any_seed(experiment: Experiment, record: Record) -> bool:
@@ -53,9 +53,12 @@ def choose_seeds(
     size = experiment.batch_size
     batches = [tuple((name, ()) for name in order[start : start + size]) for start in range(0, len(order), size)]
     found: list[Record] = []
+    ran = 0
     while batches and len(found) < count:
-        wave, batches = batches[: (now := ceil((count - len(found)) / size))], batches[now:]
-        inputs = sum(map(len, wave))
+        share = max(0.1, len(found) / ran) if ran else 1.0  # of those that were accepted so far
+        now = ceil((count - len(found)) / share / size)
+        wave, batches = batches[:now], batches[now:]
+        ran += (inputs := sum(map(len, wave)))
         for batch in workers.do(run_batch, wave, stage="running seeds", inputs=inputs):
             found += [record for record in batch.records if record.ran and accept(experiment, record)]
     if len(found) < count:

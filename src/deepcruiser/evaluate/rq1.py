@@ -12,9 +12,10 @@ from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
+from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.similarity import KINDS, to_mutants
 from deepcruiser.evaluate.statistics import Floats
-from deepcruiser.evaluate.tables import Row, Table, percent, shares
+from deepcruiser.evaluate.tables import Row, Table, shares
 from deepcruiser.evaluate.working import Workers
 
 #: Where the tenths of the index begin and end; 1.0 belongs to the last.
@@ -54,7 +55,7 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
     """A row for every mutant that ran: what was done, the oracle's score, and its indices."""
     rows: list[dict[str, Any]] = []
     for family in found:
-        new = [_row(experiment, mutant) for mutant in family.valid]
+        new = [_row(experiment, family.seed, mutant) for mutant in family.valid]
         for partitions, model in experiment.models.items():
             for row, indices in zip(new, to_mutants(model, family.seed, family.valid), strict=True):
                 row |= {column(experiment, partitions, kind): indices[kind] for kind in KINDS}
@@ -62,13 +63,13 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
     return rows
 
 
-def _row(experiment: Experiment, mutant: Any) -> dict[str, Any]:
+def _row(experiment: Experiment, seed: Record, mutant: Record) -> dict[str, Any]:
     (change,) = mutant.recipe
     return {
         "seed": mutant.seed,
         "transformation": type(change).__name__,
         "parameters": str(change),
-        "score": score(experiment, mutant),
+        "score": score(experiment, seed, mutant),
     }
 
 
@@ -107,8 +108,3 @@ def draw(experiment: Experiment, data: Sequence[Row]) -> Figure:
     axes[0].set_ylabel("share of the mutants, %")
     axes[0].legend()
     return figure
-
-
-def at_least(indices: Floats, bound: float) -> str:
-    """The share of indices from a bound on, in words."""
-    return percent(float(np.mean(indices >= bound - 1e-9)))

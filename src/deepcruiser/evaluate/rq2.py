@@ -12,7 +12,7 @@ import numpy.typing as npt
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.experiment import Experiment
-from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.figures import COLOURS, Figure, log_norm, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, is_right
 from deepcruiser.evaluate.rq1 import column, measured, values
 from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, spearman, without
@@ -125,18 +125,25 @@ def by_kind(experiment: Experiment, data: Sequence[Row], kind: str) -> list[dict
 
 
 def explained(row: Row) -> str:
-    """What becomes of the correlation when transformation and strength are known, in words."""
-    whole, rest = row["Spearman"], row["given transformation and strength"]
-    name, kind = row["configuration"], row["given the transformation"]
+    """What is left of the correlation when transformation and strength are known, in words."""
+    name, whole = row["configuration"], row["Spearman"]
+    kind, both = row["given the transformation"], row["given transformation and strength"]
     if not whole.differs_from_zero:
         return f"{name}: no correlation can be told from none ({whole})."
-    if not rest.differs_from_zero:
-        cause = "the transformation" if not kind.differs_from_zero else "the transformation and its strength"
-        return f"{name}: {cause} explains the correlation: {whole} in all, {rest} when both are known."
-    share = 1 - rest.value / whole.value
-    if share > 0.5:
-        return f"{name}: transformation and strength explain most of the correlation: {whole} in all, {rest} beyond."
-    return f"{name}: a correlation of {rest} remains when transformation and strength are known ({whole} in all)."
+    if not kind.differs_from_zero:
+        return f"{name}: which transformation it was can explain it by itself: {whole} in all, {kind} beyond."
+    if not both.differs_from_zero:
+        return f"{name}: transformation and strength can explain it by themselves: {whole} in all, {both} beyond."
+    if both.value / whole.value < 0.5:
+        return f"{name}: transformation and strength explain most of it: {whole} in all, {both} beyond."
+    return f"{name}: {both} remains when transformation and strength are known, {whole} in all."
+
+
+def medians(errors: Floats, index: Floats, *, least: int = 10) -> tuple[list[float], list[float]]:
+    """The median index where there is no error, and in each tenth of the error rate, of `least` mutants or more."""
+    tenth = np.ceil(errors * 10 - 1e-9)
+    places = [t for t in np.unique(tenth) if (tenth == t).sum() >= least]
+    return [float(errors[tenth == t].mean()) for t in places], [float(np.median(index[tenth == t])) for t in places]
 
 
 def draw(experiment: Experiment, data: Sequence[Row], whole: Sequence[Row]) -> Figure:
@@ -144,11 +151,11 @@ def draw(experiment: Experiment, data: Sequence[Row], whole: Sequence[Row]) -> F
     figure, axes = panels(len(experiment.partitions), sharey=True)
     errors = values(data, "score")
     right = max(1.0, float(errors.max()))
+    norm = log_norm(0.2, len(data))
     for axis, partitions, row in zip(axes, experiment.partitions, whole, strict=True):
         index = values(data, column(experiment, partitions, "states"))
-        axis.hexbin(errors, index, gridsize=(20, 14), bins="log", cmap="Blues", mincnt=1, extent=(0, right, 0, 1))
-        middles = [(e, float(np.median(index[errors == e]))) for e in np.unique(errors) if (errors == e).sum() >= 10]
-        axis.plot(*zip(*middles, strict=True), color=COLOURS[1], marker=".", label="median")
+        axis.hexbin(errors, index, gridsize=(20, 14), cmap="Blues", mincnt=1, extent=(0, right, 0, 1), norm=norm)
+        axis.plot(*medians(errors, index), color=COLOURS[1], marker=".", label="medians")
         axis.set(title=f"{row['configuration']}: Spearman {row['Spearman'].value:.2f}", xlabel="error rate")
         axis.set(xlim=(-0.03, right + 0.03), ylim=(0, 1.03))
     axes[0].set_ylabel("Jaccard index of the states")
