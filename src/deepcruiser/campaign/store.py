@@ -73,6 +73,14 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def is_at_work(self) -> bool:
+        """Whether some process is going on with the campaign at this moment."""
+        try:
+            with open(self.folder / "lock", "rb") as file:
+                return not locked(file)
+        except OSError:
+            return False
+
     def close(self) -> None:
         self._db.close()
         if self._lock is not None:
@@ -133,14 +141,14 @@ class Store:
                 {key: json.dumps(value) if isinstance(value, list) else value for key, value in history.items()},
             )
 
-    def events(self, mutations: Mutations) -> Iterator[Event]:
-        """Everything that happened, in order."""
+    def events(self, mutations: Mutations, *, after: int = -1) -> Iterator[Event]:
+        """Everything that happened, in order; or only the runs after the one of that number."""
         with self._usable():
-            for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
+            for row in self._db.execute("SELECT * FROM seeds WHERE ? < 0 ORDER BY position", (after,)):
                 position, seed, outcome, reason, output, reference, score, digest, visited, news = row
                 said = json.loads(output), from_json(json.loads(reference)), score, digest
                 yield Seeded(position, seed, outcome, reason, *said, unpack(visited)[0][0], unpack(news))
-            for row in self._db.execute("SELECT * FROM runs ORDER BY number"):
+            for row in self._db.execute("SELECT * FROM runs WHERE number > ? ORDER BY number", (after,)):
                 number, parent, change, outcome, reason, output, score, digest, visited, news, executed = row
                 change = mutations.from_dict(json.loads(change))
                 arrays = unpack(visited)[0][0], unpack(news), unpack(executed)
@@ -158,12 +166,12 @@ class Store:
                 for runs, seconds, queue, executed in self._db.execute("SELECT * FROM history ORDER BY runs")
             ]
 
-    def territory(self) -> Iterator[tuple[int, Who, Ground]]:
+    def territory(self, *, after: int = -1) -> Iterator[tuple[int, Who, Ground]]:
         """What was visited for the first time: after how many runs, by whom, and what; old campaigns noted nothing."""
         with self._usable():
             if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'territory'").fetchone():
                 return
-            for runs, who, news in self._db.execute("SELECT * FROM territory ORDER BY runs"):
+            for runs, who, news in self._db.execute("SELECT * FROM territory WHERE runs > ? ORDER BY runs", (after,)):
                 states, transitions, choices, outside = unpack(news)[0]
                 yield runs, who, (states, transitions, choices, outside)
 

@@ -16,6 +16,7 @@ from deepcruiser.cli.fuzz import fuzz
 from deepcruiser.cli.language_model import language_model
 from deepcruiser.cli.profile import profile
 from deepcruiser.cli.replay import replay
+from deepcruiser.cli.report import report
 from deepcruiser.errors import DeepCruiserError
 
 
@@ -53,6 +54,7 @@ def main() -> None:
     deepcruiser cover   --system asr.py:system --data test/ --profile asr.profile --partitions 20
     deepcruiser fuzz    --system asr.py:system --data seeds/ --profile asr.profile --partitions 20 -o runs/asr
     deepcruiser replay  runs/asr 7
+    deepcruiser report  runs/asr
 
     A profile records where the state of a trained network goes on (part of) its training data. Cut into cells,
     it is an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in ways
@@ -62,5 +64,5 @@ def main() -> None:
     """
 
 
-for command in (demo, profile, cover, fuzz, replay, export, evaluate, language_model):
+for command in (demo, profile, cover, fuzz, replay, report, export, evaluate, language_model):
     main.add_command(command)

@@ -1,0 +1,90 @@
+"use strict";
+// Small things that the other scripts share. Text only ever becomes text: nothing here or there sets HTML from data.
+
+/** An element with attributes, listeners (on...) and children, which are elements or texts. */
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value != null) made.setAttribute(key, value);
+  }
+  made.append(...children.filter((child) => child != null));
+  return made;
+}
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+}
+
+function share(value) {
+  if (value == null) return "–";
+  return (value * 100).toFixed(value >= 0.0995 || value === 0 ? 1 : 2) + "%";
+}
+
+function clock(seconds) {
+  const whole = Math.floor(seconds);
+  const two = (number) => String(number).padStart(2, "0");
+  return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
+}
+
+const number = new Intl.NumberFormat("en");
+
+/** A labelled list to choose from; `options` are pairs of a value and a text. */
+function choice(label, options, chosen, change) {
+  const list = element("select", { "aria-label": label, onchange: () => change(list.value) },
+    ...options.map(([value, text]) => element("option", { value, selected: String(value) === String(chosen) }, text)));
+  return list;
+}
+
+/** A tick box with a patch of its colour. */
+function toggle(text, look, checked, change) {
+  const box = element("input", { type: "checkbox", checked, onchange: () => change(box.checked) });
+  const patch = element("i", { class: look.line ? "line" : "" });
+  patch.style.background = look.fill;
+  patch.style.borderColor = look.edge || "transparent";
+  return element("label", { class: "toggle" }, box, patch, text);
+}
+
+function copyButton(text) {
+  const button = element("button", { type: "button", class: "copy quiet", onclick: () => copy(button, text) }, "Copy");
+  return button;
+}
+
+async function copy(button, text) {
+  let done = true;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = element("textarea", { readonly: true }, text);
+    document.body.append(area);
+    area.select();
+    done = document.execCommand("copy"); // for pages from a disk, where some browsers have no clipboard
+    area.remove();
+  }
+  button.textContent = done ? "Copied" : "Select and copy";
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+
+/** The looks that all charts share. */
+function axis(label, more = {}) {
+  return {
+    label, labelSize: 18, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: colour("soft"),
+    grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, ...more,
+  };
+}
+
+/** Keeps a chart as wide as its place. */
+function fit(chart, place, height) {
+  const watcher = new ResizeObserver(() => {
+    const width = widthOf(place);
+    if (!document.contains(chart.root)) watcher.disconnect();
+    else if (width > 0 && width !== chart.width) chart.setSize({ width, height: height(width) });
+  });
+  watcher.observe(place);
+}
+
+function widthOf(place) {
+  const look = getComputedStyle(place);
+  return Math.floor(place.clientWidth - parseFloat(look.paddingLeft) - parseFloat(look.paddingRight));
+}

@@ -1,0 +1,73 @@
+"""The inputs of failing tests as a page shows them: sounds to play, texts to compare, series to draw."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from deepcruiser.audio import Audio
+from deepcruiser.errors import DeepCruiserError
+from deepcruiser.report.alignment import differences
+from deepcruiser.report.sounds import outline
+
+#: Of longer texts, the beginning is shown; of series, so many points of so many channels.
+_LONGEST_TEXT, _POINTS, _CHANNELS = 2000, 240, 3
+#: The files that a campaign writes of inputs; nothing else is ever served or linked.
+INPUT_FILE = re.compile(r"(failed|seeds)/\d{6,}\.(flac|txt|npy)")
+
+
+class Inputs:
+    """The inputs in a campaign's folder, each looked at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def of(self, number: int, position: int) -> dict[str, Any]:
+        """The seed and the failing input of a test, each with its `form`: sound, text, series or missing."""
+        seed, mutant = self._look("seeds", position), self._look("failed", number)
+        if seed["form"] == mutant["form"] == "text":
+            return {"form": "text", "pieces": differences(seed["text"], mutant["text"])}
+        return {"form": mutant["form"], "seed": seed, "mutant": mutant}
+
+    def audio(self, file: str) -> Audio:
+        """A sound of the folder."""
+        return Audio.read(self._folder / file)
+
+    def _look(self, where: str, number: int) -> dict[str, Any]:
+        stem = f"{where}/{number:06}"
+        if stem not in self._known:
+            try:
+                self._known[stem] = self._read(stem)
+            except (DeepCruiserError, OSError, ValueError) as error:
+                self._known[stem] = {"form": "missing", "said": str(error)}
+        return self._known[stem]
+
+    def _read(self, stem: str) -> dict[str, Any]:
+        for suffix in ("flac", "txt", "npy"):
+            file = f"{stem}.{suffix}"
+            path = self._folder / file
+            if not path.is_file():
+                continue
+            if suffix == "flac":
+                audio = Audio.read(path)
+                return {"form": "sound", "file": file, "seconds": round(audio.seconds, 3), "outline": outline(audio)}
+            if suffix == "txt":
+                return {"form": "text", "file": file, "text": path.read_text("utf-8", "replace")[:_LONGEST_TEXT]}
+            return {"form": "series", "file": file, **_lines(np.load(path, allow_pickle=False))}
+        return {"form": "missing", "said": f"no file {stem}.* in the campaign's folder"}
+
+
+def _lines(array: npt.NDArray[Any]) -> dict[str, Any]:
+    """A series as a few lines of a few points: of each stretch of time, a value."""
+    if array.ndim == 0 or array.dtype.kind not in "biuf" or not array.size:
+        return {"lines": [], "shape": list(array.shape)}
+    table = array.reshape(len(array), -1)
+    at = np.unique(np.linspace(0, len(table) - 1, min(_POINTS, len(table))).astype(np.int64))
+    channels = table[at][:, :_CHANNELS].astype(np.float64)
+    lines = [[float(f"{value:.4g}") if np.isfinite(value) else None for value in line] for line in channels.T]
+    return {"lines": lines, "at": at.tolist(), "shape": list(array.shape)}
