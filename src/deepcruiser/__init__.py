@@ -20,6 +20,7 @@ from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDi
 from deepcruiser.systems import load_system
 from deepcruiser.systems.keras import KerasSystem
 from deepcruiser.systems.onnx import OnnxSystem
+from deepcruiser.systems.process import ProcessSystem
 from deepcruiser.systems.tflite import TfliteSystem
 from deepcruiser.systems.torch import TorchSystem
 from deepcruiser.trace import Run, System, Trace
@@ -52,6 +53,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "NgramModel",
     "OnnxSystem",
     "Oracle",
+    "ProcessSystem",
     "Profile",
     "Projections",
     "Replay",

@@ -192,7 +192,7 @@ def cover(
     progress = Progress(size, stage="covering", watch=watch)
 
     def add(names: list[str], runs: list[Run]) -> list[None]:
-        visits = model.visits([run.trace for run in runs], names=names)
+        visits = model.visits([run.traced for run in runs], names=names)
         for coverage in coverages:
             coverage.add(visits)
         return [None] * len(runs)

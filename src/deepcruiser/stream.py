@@ -81,7 +81,7 @@ def _run(
         runs = system.run([inputs[i][1] for i in batch])
         if len(runs) != len(batch):
             raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one each is needed")
-        steps = sum(len(run.trace) for run in runs)
+        steps = sum(len(run.traced) for run in runs)
         results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
         del runs  # or the states of this batch would live on beside those of the next
         progress.advance(len(batch), steps=steps)

@@ -57,10 +57,23 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one call of a system gave for one input: its answer (a text, a label, an array) and its trace."""
+    """What one call of a system gave for one input: its answer (a text, a label, an array) and its trace.
+
+    A system that does not show its states gives no trace; it can be fuzzed, but not profiled.
+    """
 
     output: Any
-    trace: Trace
+    trace: Trace | None = None
+
+    @property
+    def traced(self) -> Trace:
+        """The trace, where one is needed."""
+        if self.trace is None:
+            raise InputError(
+                "the system gave an answer without states, so there is nothing to profile, to cover or to be guided "
+                "by: let it give states, or fuzz it without a model and with guide='none' or 'random'"
+            )
+        return self.trace
 
 
 @runtime_checkable

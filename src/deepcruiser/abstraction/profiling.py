@@ -37,7 +37,7 @@ def fit(
         return share == 1 or in_share(name, share=share, seed=seed)
 
     def measure(names: list[str], runs: list[Run]) -> list[None]:
-        fitted.add([run.trace for run in runs], names)
+        fitted.add([run.traced for run in runs], names)
         return [None] * len(runs)
 
     progress.total = sum(chosen(name) for name, _ in named(data))
@@ -80,7 +80,7 @@ def profile(
     fixed, recorder = projections, Recorder(projections)
 
     def project(names: list[str], runs: list[Run]) -> list[tuple[Projected, Projected]]:
-        return list(zip(*fixed.project([run.trace for run in runs], names), strict=True))
+        return list(zip(*fixed.project([run.traced for run in runs], names), strict=True))
 
     progress = Progress(size, stage="profiling", watch=watch)
     for name, (states, inputs) in stream(system, data, project, progress=progress, batch_size=batch_size):

@@ -45,7 +45,7 @@ class Status:
 
 def fuzz(
     system: System,
-    model: AbstractModel,
+    model: AbstractModel | None,
     seeds: Iterable[Any],
     *,
     folder: str | os.PathLike[str],
@@ -69,16 +69,20 @@ def fuzz(
     spent, or at Ctrl-C; the same call on the same folder goes on from there, as if it had never stopped. `workers`
     processes make the mutants (one for every two cores, unless told; the network has the others); their number changes
     nothing but the time.
-    `limit_seconds` is how long the system may take for a batch before that counts as a time-out.
+    `limit_seconds` is how long the system may take for a batch before that counts as a time-out. `model` is None for a
+    system that shows no states; the guide is then "none" or "random".
     """
     guide, oracle, mutations = Guide.of(guide), oracle or WordErrorRate(above=0.3), mutations or Mutations()
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
     for name, number, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("seed", seed, 0)):
         if number < least:
             raise InputError(f"{name} must be at least {least}, not {number}")
-    model.origin.check(system)
+    if model is not None:
+        model.origin.check(system)
     sown, rng = Seeds(seeds), np.random.default_rng(seed)
     state = State(model, guide, mutations, select=select, pick=pick)
+    if model is None and until_coverage is not None:
+        raise InputError(f"until_coverage={until_coverage:g} needs a model, whose coverage it is: give runs or minutes")
 
     def run(inputs: list[Any]) -> list[Any]:
         return run_all(system, inputs, limit_seconds=limit_seconds)
@@ -86,14 +90,14 @@ def fuzz(
     with Store.open(folder, write=True) as store, _interruptions() as interrupted:
         store.configure(
             {
-                "guide": guide.name,
+                "guide": state.guide.name,
                 "oracle": oracle.name,
                 **mutations.described(),
                 "select": select,
                 "pick": pick,
                 "seed": int(seed),
                 "batch_size": int(batch_size),
-                "model": model.fingerprint,
+                "model": "" if model is None else model.fingerprint,
                 "system": str(getattr(system, "fingerprint", "")),
                 "seeds": list(sown),
                 "texts of the seeds": digest_of([sown.text(name) for name in sown]),
@@ -132,7 +136,8 @@ def fuzz(
             else:
                 store.put("versions", versions())
                 step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
-                model.save(store.folder / MODEL)
+                if model is not None:
+                    model.save(store.folder / MODEL)
                 tell(step)
                 plan = step.plan
             store.put("stopped", "")
@@ -170,7 +175,7 @@ def _begin(
             f"none of the {len(events):,} seeds can be used ({_counted(state.set_aside)}); the first, "
             f"{first.seed!r}: {first.reason} ({as_json(first.output)})"
         )
-    beyond = np.setdiff1d(np.arange(len(model.states)), model.initial)
+    beyond = np.empty(0, int) if model is None else np.setdiff1d(np.arange(len(model.states)), model.initial)
     if len(beyond) and not state.queue.visits[beyond].any():
         raise InputError(
             "the seeds reach no state of the model but the initial one: is it a model of another system, or audio at "

@@ -18,7 +18,7 @@ from deepcruiser.trace import Run
 class Verdict:
     """How an answer was judged: `kind` is the way it fails, empty if it does not; `said` is what there is to say of it.
 
-    There are visits if the oracle was asked, that is, of answers that are right or "wrong".
+    There are visits if there is a model and the oracle was asked, that is, of answers that are right or "wrong".
     """
 
     kind: str
@@ -42,17 +42,18 @@ def verdict(
 ) -> Verdict:
     """Judge an answer; `reference` gives what it is compared with, and gets the answer.
 
-    A replay may lack the model or the oracle; then there are no visits, or no score.
+    A campaign may have no model, and a replay no oracle; then there are no visits, or no score.
     """
     if isinstance(result, Problem):
         return Verdict(result.kind, result.said, result.said)
     if not is_finite(result.output):
         return Verdict("not finite", result.output)
+    trace = result.trace if model is None else result.traced
     try:
-        visits = None if model is None else model.visits(result.trace)
+        visits = None if model is None or trace is None else model.visits(trace)
     except InputError as error:  # states that are not finite, or so far out that no cell has a number there
         return Verdict("not finite", result.output, str(error))
-    if visits is None and not is_finite(result.trace.states):
+    if visits is None and trace is not None and not is_finite(trace.states):
         return Verdict("not finite", result.output)
     if oracle is None:
         return Verdict("", result.output, visits=visits)

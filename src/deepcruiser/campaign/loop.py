@@ -86,14 +86,17 @@ def judge(
 
     found = verdict(result, state.model, oracle, reference=reference)
     visits = found.visits
-    if visits is None:
-        return ran("failed", found.kind, found.output)
-    state.territory.add(visits, "failed" if found.kind else "passed")
+    visited = _NOTHING if visits is None else visits.states
+    if visits is not None:
+        state.territory.add(visits, "failed" if found.kind else "passed")
     if found.kind:
-        return ran("failed", found.kind, found.output, found.score, visited=visits.states)
+        return ran("failed", found.kind, found.output, found.score, visited=visited)
     kept = state.keeps(visits, rng)
+    outcome = ran("kept" if kept else "dropped", "", found.output, found.score, visited=visited)
+    if visits is None:
+        return outcome
     return replace(
-        ran("kept" if kept else "dropped", "", found.output, found.score, visited=visits.states),
+        outcome,
         news=tuple(coverage.new(visits) for coverage in state.coverages) if kept else (),
         executed=tuple(coverage.new(visits) for coverage in state.executed),
     )

@@ -101,16 +101,19 @@ def _judged(
     oracle: Oracle,
     note: Callable[[Visits], None],
 ) -> Seeded:
-    found = verdict(result, coverages[0].model, oracle, reference=partial(oracle.reference, text))
-    if found.visits is None:
+    model = coverages[0].model if coverages else None
+    found = verdict(result, model, oracle, reference=partial(oracle.reference, text))
+    if found.kind not in ("", "wrong"):
         return _aside(position, name, found.kind, found.said or found.output)
     reference, score = from_json(to_json(found.reference)), found.score
     if found.kind:
         return _aside(position, name, "failed already", found.output, reference=reference, score=score)
+    said = found.output, reference, score, digest_of(value)
+    if found.visits is None:
+        return Seeded(position, name, "kept", "", *said, _NOTHING, ())
     note(found.visits)
     news = tuple(coverage.new(found.visits) for coverage in coverages)
-    digest = digest_of(value)
-    return Seeded(position, name, "kept", "", found.output, reference, score, digest, found.visits.states, news)
+    return Seeded(position, name, "kept", "", *said, found.visits.states, news)
 
 
 def _aside(position: int, name: str, reason: str, output: Any, *, reference: Any = None, score: float = 0.0) -> Seeded:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,9 @@ from deepcruiser.criteria import BSCov, Criterion
 from deepcruiser.errors import InputError
 
 Plan = tuple[tuple[int, Any], ...]
+
+#: Without a model nobody knows how many mutants a guide would keep: "random" keeps this share of them.
+_KEPT_UNMEASURED = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,26 +55,40 @@ class Guide:
 
     @property
     def name(self) -> str:
+        if not self.criteria:
+            return self.keep
         criteria = ", ".join(criterion.name for criterion in self.criteria)
         return criteria if self.keep == "guided" else f"{self.keep} ({criteria} measured)"
+
+    def unmeasured(self) -> Guide:
+        """The same guide without a model, which measures nothing."""
+        if self.keep == "guided" or self.criteria not in ((), (BSCov,)):
+            raise InputError(
+                f"the guide {self.name!r} needs a model of the system's states: profile the system and give the model; "
+                "or, of a system that shows no states, guide='none' or 'random'"
+            )
+        return replace(self, criteria=())
 
 
 class State:
     """The queue, the coverages and the counts of a campaign."""
 
-    def __init__(self, model: AbstractModel, guide: Guide, mutations: Mutations, *, select: str, pick: str) -> None:
+    def __init__(
+        self, model: AbstractModel | None, guide: Guide, mutations: Mutations, *, select: str, pick: str
+    ) -> None:
         if select not in SELECT:
             raise InputError(f"tests are selected by {', '.join(SELECT)}, not {select!r}")
         self.model = model
-        self.guide = guide
+        self.guide = guide if model is not None else guide.unmeasured()
         self.mutations = mutations
         self.select = SELECT[select]
         self.picker = Picker(pick)
         self.territory = Territory(model)
-        self.queue = Queue(visits=np.zeros(len(model.states), np.int64))
+        self.queue = Queue(visits=np.zeros(0 if model is None else len(model.states), np.int64))
         #: What the queue covers, and what everything covers that ran without failing.
-        self.coverages = [Coverage(model, criterion) for criterion in guide.criteria]
-        self.executed = [Coverage(model, criterion) for criterion in guide.criteria]
+        criteria = self.guide.criteria if model is not None else ()
+        self.coverages = [Coverage(model, criterion) for criterion in criteria if model is not None]
+        self.executed = [Coverage(model, criterion) for criterion in criteria if model is not None]
         self.runs = 0
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -93,9 +110,11 @@ class State:
             test.picked += 1
         return tuple(plan)
 
-    def keeps(self, visits: Visits, rng: np.random.Generator) -> bool:
+    def keeps(self, visits: Visits | None, rng: np.random.Generator) -> bool:
         """Whether the guide lets a mutant with these visits into the queue."""
-        if self.guide.keep == "guided":
+        if self.guide.keep == "random" and self.model is None:
+            return rng.random() < _KEPT_UNMEASURED
+        if self.guide.keep == "guided" and visits is not None:
             return any(coverage.gain(visits) > 0 for coverage in self.coverages)
         if self.guide.keep == "none":
             return False

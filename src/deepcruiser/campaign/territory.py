@@ -32,8 +32,8 @@ class Territory:
     no coverage, have their own, without transitions and choices.
     """
 
-    def __init__(self, model: AbstractModel) -> None:
-        self._sizes = len(model.states), len(model.transitions), len(model.choices)
+    def __init__(self, model: AbstractModel | None) -> None:
+        self._sizes = (0, 0, 0) if model is None else (len(model.states), len(model.transitions), len(model.choices))
         self._seen = {name: [np.zeros(size, bool) for size in self._sizes] for name in ("right", "failed")}
         self._outside = dict.fromkeys(self._seen, _NOTHING)
         self._new: dict[Who, list[Ground]] = {}

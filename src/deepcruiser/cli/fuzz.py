@@ -118,7 +118,10 @@ def fuzz(
 
     --guide is a criterion (BSCov, 2-SBCov, BTCov, ISCov, WICov) or several with commas: what increases one of them is
     kept. Baselines: none keeps nothing, random keeps as many mutants as the guide would, but any. Both measure BSCov,
-    or the criteria behind a comma: none,2-SBCov.
+    or the criteria behind a comma: none,2-SBCov. They need no --profile or --model, for systems that show no states.
+
+    --system takes any program as "process: ./my-recogniser --json": it reads a JSON line for each input,
+    {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
 
     Exit status: 0 no failing tests, 1 failing tests were found, 2 wrong use, 130 interrupted before it
     began, or twice.
@@ -127,7 +130,8 @@ def fuzz(
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = ingredients.oracle(), ingredients.load_mutations(), ingredients.load_data()
-        model, system = ingredients.load_model(), ingredients.load_system()
+        model, system = ingredients.load_model(needed=chosen.keep == "guided"), ingredients.load_system()
+        chosen = chosen if model is not None else chosen.unmeasured()
         workers = workers_for(mutations, workers)
         if minutes is None and runs is None and until_coverage is None:
             click.echo(

@@ -22,20 +22,26 @@ from deepcruiser.datasets import read_corpus
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.systems import BUILT_IN
 from deepcruiser.systems.files import ADAPTERS, is_model_file, system_from_file
+from deepcruiser.systems.process import ProcessSystem
 from deepcruiser.trace import System
+
+#: What stands before a command in --system: "process: ./my-recogniser --json".
+PROCESS = "process:"
 
 
 def system_from(given: str) -> System:
-    """The system that --system names: `file.py:name`, a model file, or one that is built in."""
+    """The system that --system names: `file.py:name`, a model file, `process: command`, or one that is built in."""
     if boxed.is_built_in(given):
         return boxed.system(given)
+    if given.startswith(PROCESS):
+        return ProcessSystem(given.removeprefix(PROCESS))
     if is_model_file(given):
         return system_from_file(given)
     if ".py:" not in given:
         built_in = ", ".join(BUILT_IN)
         raise InputError(
             f"--system {given!r} is neither file.py:name nor built in (there is: {built_in}) "
-            f"nor a model file ({', '.join(ADAPTERS)})"
+            f"nor a model file ({', '.join(ADAPTERS)}) nor 'process: program arguments'"
         )
     found = _object(given)
     if isinstance(found, torch.nn.Module):

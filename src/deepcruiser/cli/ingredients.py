@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.fuzzing import Status
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli.boxed import is_built_in
-from deepcruiser.cli.given import READY_MADE, data_from, model_from, mutations_from, system_from
+from deepcruiser.cli.given import PROCESS, READY_MADE, data_from, model_from, mutations_from, system_from
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.report.watching import Watch
@@ -68,7 +69,10 @@ class Ingredients:
             raise click.UsageError("give --data: only a built-in system brings seeds of its own")
         return data_from(self.data)
 
-    def load_model(self) -> AbstractModel:
+    def load_model(self, *, needed: bool = True) -> AbstractModel | None:
+        """The model; None, if it is not needed, where nothing names one."""
+        if not needed and self.profile is None and self.partitions is None and self.model is None:
+            return None
         return model_from(self.profile, self.partitions, self.input_partitions, self.model)
 
     def oracle(self) -> Oracle:
@@ -162,11 +166,18 @@ def _located(given: str | None, bases: list[Path]) -> str | None:
     """A path, or `file.py:name`, that was typed in another folder: where it is there."""
     if given is None or is_built_in(given):
         return given
+    if given.startswith(PROCESS):
+        words = shlex.split(given.removeprefix(PROCESS))
+        return f"{PROCESS} {shlex.join(_file_or_word(word, bases) for word in words)}"
     file, colon, name = given.rpartition(":") if ".py:" in given else (given, "", "")
     places = [base / file for base in bases]
     found = Path(os.path.realpath(next((place for place in places if place.exists()), places[-1])))
     here = Path.cwd()
     return f"{found.relative_to(here) if found.is_relative_to(here) else found}{colon}{name}"
+
+
+def _file_or_word(word: str, bases: list[Path]) -> str:
+    return next((str((base / word).resolve()) for base in bases if (base / word).is_file()), word)
 
 
 def _kinds(given: str | None, *, noise: bool) -> tuple[Any, ...]:

@@ -136,9 +136,11 @@ def _oracle(name: str) -> dict[str, Any]:
 
 def _model(used: Ingredients, fingerprint: Any) -> AbstractModel | None:
     """The model of the campaign, to compare states; without it there is still the answer to compare."""
+    if fingerprint == "":
+        return None
     try:
         model = used.load_model()
-        if model.fingerprint == fingerprint:
+        if model is not None and model.fingerprint == fingerprint:
             return model
         why = "the model is not the one of the campaign"
     except (DeepCruiserError, click.UsageError) as error:

@@ -77,8 +77,9 @@ def as_text(found: dict[str, Any]) -> str:
     lines = [
         f"{found['runs']:,} runs in {clock(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
         f"guide: {found['guide']}; stopped: {found['stopped']}",
-        f"{'coverage':14} {'start':>8} {'queue':>8} {'all runs':>8}",
     ]
+    if found["coverage"]:
+        lines.append(f"{'coverage':14} {'start':>8} {'queue':>8} {'all runs':>8}")
     for name, values in found["coverage"].items():
         lines.append(f"  {name:12} {values['start']:8.2%} {values['queue']:8.2%} {values['executed']:8.2%}")
     if found["set_aside"]:

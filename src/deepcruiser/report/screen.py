@@ -64,7 +64,7 @@ def hint(reading: Reading) -> str:
             "--against output takes the system's own answers as right"
         )
     since = runs - reading.last_new
-    if since >= max(1000, runs // 4):
+    if reading.criteria and since >= max(1000, runs // 4):
         return f"no new coverage for {since:,} runs: try finer --partitions, more seeds, or another --guide"
     return ""
 

@@ -51,14 +51,15 @@ def lines(say: Callable[[str], None], past: Past = ()) -> Watch:
 def status_line(reading: Reading) -> str:
     """All that matters in a line."""
     now = reading.points[-1].executed
-    coverage = ", ".join(
-        f"{name} {start:.1%} -> {value:.1%}"
+    new = f"  last new at run {reading.last_new:,}" if reading.criteria else ""
+    coverage = "".join(
+        f"  {name} {start:.1%} -> {value:.1%}"
         for name, start, value in zip(reading.criteria, reading.start, now, strict=True)
     )
     return (
-        f"{clock(reading.seconds)}  {reading.runs:,} runs ({rate(reading.speed, 1)})  {coverage}  "
+        f"{clock(reading.seconds)}  {reading.runs:,} runs ({rate(reading.speed, 1)}){coverage}  "
         f"queue {reading.live:,}/{reading.tests:,}  {sum(reading.failed.values()):,} failing, "
-        f"{sum(reading.rejected.values()):,} rejected  last new at run {reading.last_new:,}"
+        f"{sum(reading.rejected.values()):,} rejected{new}"
     )
 
 
