@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_indices_are_those_of_plain_sets(one: list[tuple[int, int]], other: list
     assert first.like(second) == {
         "states": index(set(one), set(other)),
         "basic": index(set(one) & known, set(other) & known),
-        "transitions": index(set(zip(one, one[1:], strict=False)), set(zip(other, other[1:], strict=False))),
+        "transitions": index(set(pairwise(one)), set(pairwise(other))),
     }
 
 

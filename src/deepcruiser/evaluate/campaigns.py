@@ -175,14 +175,14 @@ class Measured:
     """The coverages of a panel: of the queue, and of everything that ran without failing."""
 
     def __init__(self, experiment: Experiment, base: int) -> None:
-        self._components = experiment.components
-        pairs = panel(experiment, base)
+        self._components, pairs = experiment.components, panel(experiment, base)
+        self._models = {id(model): model for _, model in pairs}
         self._queue, self._executed = ([Coverage(model, each) for each, model in pairs] for _ in range(2))
 
     def add(self, record: Record, *, kept: bool) -> None:
         result = record.result(self._components)
         assert isinstance(result, Run)
-        visits = {id(coverage.model): coverage.model.visits(result.traced) for coverage in self._executed}
+        visits = {key: model.visits(result.traced) for key, model in self._models.items()}
         for coverage in [*self._executed, *(self._queue if kept else ())]:
             coverage.add(visits[id(coverage.model)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -64,11 +65,11 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
 
 
 def _row(experiment: Experiment, seed: Record, mutant: Record) -> dict[str, Any]:
-    (change,) = mutant.recipe
+    change = experiment.mutations.to_dict(*mutant.recipe)
     return {
         "seed": mutant.seed,
-        "transformation": type(change).__name__,
-        "parameters": str(change),
+        "transformation": change.pop("name"),
+        "parameters": json.dumps(change),
         "score": score(experiment, seed, mutant),
     }
 

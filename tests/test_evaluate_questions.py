@@ -1,0 +1,207 @@
+"""The questions on a small network, 10 seeds with 10 mutants each, against what one computes the long way."""
+
+from __future__ import annotations
+
+import csv
+import json
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.campaign.seeds import Seeds
+from deepcruiser.evaluate.abstraction import abstraction, told_apart
+from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.configurations import configurations
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.rq1 import rq1
+from deepcruiser.evaluate.rq2 import rq2
+from deepcruiser.evaluate.rq3 import rq3
+from deepcruiser.evaluate.rq4 import rq4
+from deepcruiser.evaluate.working import Workers
+from tests import toy
+
+GRIDS = (4, 12)
+SMALL: dict[str, Any] = {"seeds": 10, "mutants": 10}
+CAMPAIGNS: dict[str, Any] = {"seeds": 10, "runs": 64, "campaigns": 3, "base": 12}
+
+
+def load(folder: Path, **options: Any) -> Experiment:
+    """The experiment of the toy network; its seeds have no text, so what is right is the answer to a seed."""
+    system = options.pop("system", None) or toy.Reader()
+    profile = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True)
+    options = {"partitions": GRIDS, "mutations": toy.MUTATIONS, "oracle": dc.Disagreement(), **options}
+    made = Experiment(system, profile, Seeds(toy.seeds(24)), folder=folder, **options)
+    made.open()
+    return made
+
+
+def asked(question: Any, folder: Path, *, jobs: int = 1, **options: Any) -> Answer:
+    with Workers(load(folder), partial(load, folder), jobs=jobs) as workers:
+        answer: Answer = question(workers, **options)
+        return answer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+def test_configurations_are_those_of_the_profile(folder: Path) -> None:
+    experiment = load(folder)
+    answer = configurations(experiment)
+    expected = experiment.profile.configurations(GRIDS)
+    for row, size in zip(answer.tables[0].rows, expected, strict=True):
+        assert (row["configuration"], row["states"], row["transitions"]) == (size.name, size.states, size.transitions)
+        assert row["of the grid"] == size.states / size.cells
+    assert len(answer.data.rows) == 20
+
+
+def plain_index(model: dc.AbstractModel, one: dc.Trace, other: dc.Trace) -> tuple[float, float]:
+    """The Jaccard indices of states and of transitions, of the whole network's traces, with sets."""
+    sets = []
+    for trace in (one, other):
+        cells = list(map(tuple, model.cells(trace)[0].tolist()))
+        sets.append((set(cells), set(pairwise(cells))))
+    first, second = (len(a & b) / len(a | b) for a, b in zip(*sets, strict=True))
+    return first, second
+
+
+def test_rq1_is_what_one_finds_with_sets(folder: Path) -> None:
+    answer = asked(rq1, folder, **SMALL)
+    rows, system, seeds = answer.data.rows, toy.Reader(), Seeds(toy.seeds(24))
+    models = {m: load(folder).profile.abstract(m) for m in GRIDS}
+    assert len(rows) == 100
+    assert len({row["seed"] for row in rows}) == 10
+    for row in rows[::7]:
+        change = toy.MUTATIONS.from_dict({"name": row["transformation"], **json.loads(row["parameters"])})
+        seed, mutant = system.run([seeds[row["seed"]], change(seeds[row["seed"]])])
+        assert row["score"] == (seed.output != mutant.output)
+        for m, model in models.items():
+            found = row[f"states M{{3,{m}}}"], row[f"transitions M{{3,{m}}}"]
+            assert found == plain_index(model, seed.traced, mutant.traced)
+    for line in answer.tables[0].rows:
+        assert sum(value for name, value in line.items() if "-" in name) == pytest.approx(1)
+    coarse, fine = (np.mean([row[f"states M{{3,{m}}}"] for row in rows]) for m in GRIDS)
+    assert fine < coarse
+
+
+def test_rq2_correlates_what_is_in_the_data(folder: Path) -> None:
+    from scipy import stats
+
+    answer = asked(rq2, folder, **SMALL, times=50)
+    rows = answer.data.rows
+    assert 0 < sum(row["score"] for row in rows) < len(rows)
+    for line, m in zip(answer.tables[0].rows, GRIDS, strict=True):
+        x, y = [row[f"states M{{3,{m}}}"] for row in rows], [row["score"] for row in rows]
+        assert line["Spearman"].value == pytest.approx(stats.spearmanr(x, y).statistic)
+        assert line["Pearson"].value == pytest.approx(stats.pearsonr(x, y).statistic)
+        assert line["Spearman"].low <= line["Spearman"].value <= line["Spearman"].high
+    assert {row["transformation"] for row in answer.tables[1].rows} == {k.__name__ for k in toy.MUTATIONS.kinds}
+
+
+@pytest.mark.parametrize(
+    ("guide", "select", "pick", "place"),
+    [(dc.BSCov, "uniform", "uniform", 1), (dc.WICov, "uniform", "uniform", 5), ("none", "uniform", "uniform", 1),
+     (dc.Guide((dc.BSCov,), "random"), "uniform", "uniform", 1), (dc.BSCov, "rarity", "thompson", 1)],
+    ids=str,
+)  # fmt: skip
+def test_a_campaign_of_rq3_is_one_of_fuzz(
+    folder: Path, tmp_path: Path, guide: Any, select: str, pick: str, place: int
+) -> None:
+    """The same seeds in the same order, the same random number: the same coverage, batch by batch, and failures."""
+    from deepcruiser.evaluate.campaigns import Arm
+    from deepcruiser.evaluate.comparing import compare
+
+    with Workers(load(folder)) as workers:
+        found = compare(workers, **CAMPAIGNS)
+        names = list(dict.fromkeys(event["seed"] for c in found.by_arm[found.none] for event in c["ran"]))
+    chosen = dc.Guide.of(guide)
+    arm = Arm(chosen.criteria[0].name, 12, chosen.keep, select, pick)
+    order = [load(folder).seeds, np.random.default_rng(0).permutation(24)]
+    by_name = {seed.id: seed for seed in toy.seeds(24)}
+    given = [by_name[list(order[0])[i]] for i in order[1][:10]]
+    assert {seed.id for seed in given} >= set(names)
+    model = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True).abstract(12)
+    for number, campaign in enumerate(found.by_arm[arm]):
+        options: dict[str, Any] = {"guide": guide, "select": select, "pick": pick, "seed": number, "runs": 64}
+        fuzzed = toy.campaign(tmp_path / str(number), given, model=model, **options)
+        assert [point["queue"][place] for point in campaign["history"]] == [p["queue"][0] for p in fuzzed.history]
+        executed = [point["executed"][place] for point in campaign["history"]]
+        assert executed == [point["executed"][0] for point in fuzzed.history]
+        assert sum(run["outcome"] == "failed" for run in campaign["ran"]) == len(fuzzed.failed)
+
+
+def test_rq3_compares_with_both_baselines(folder: Path) -> None:
+    answer = asked(rq3, folder, **CAMPAIGNS)
+    grids, criteria, ways = (table.rows for table in answer.tables)
+    assert [row["guide"] for row in grids] == ["itself", "random", "none"] * len(GRIDS)
+    assert {row["criterion"] for row in criteria} == {"2-SBCov", "BTCov", "ISCov", "WICov"}
+    assert len(ways) == 6
+    for row in grids:
+        assert row["start"] <= row["queue"].low <= row["queue"].value <= row["all runs"].high
+        if row["guide"] == "itself":
+            assert row["queue"] == row["all runs"]
+        else:
+            assert 0.1 <= row["p (guided against it)"] <= 1  # three against three cannot be surer than 2 in 20
+        if row["guide"] == "none":
+            assert row["queue"].high == row["start"]
+    assert len(answer.data.rows) == 5 * 3 * len({(a["guide"], a["criterion"], a["partitions"], a["select"], a["pick"])
+                                                for a in answer.data.rows})  # fmt: skip
+
+
+def test_rq4_counts_distinct_failures() -> None:
+    from deepcruiser.evaluate.campaigns import word_errors
+    from deepcruiser.evaluate.rq4 import distinct, failing_seeds, failures, mean_score, rejected
+
+    assert word_errors("Open the door", "hope in the  door") == [" > hope", "open > in"]
+    assert word_errors("turn the light off now", "turn light of now") == ["the > ", "off > of"]
+    assert word_errors("a b", "a b") == []
+    assert word_errors("", "noise") == ["noise"]
+    ran = [
+        {"seed": "a", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
+        {"seed": "a", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
+        {"seed": "b", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
+        {"seed": "a", "outcome": "failed", "reason": "crash", "score": 0.0, "errors": []},
+        {"seed": "c", "outcome": "dropped", "reason": "", "score": 0.0, "errors": []},
+        {"seed": "c", "outcome": "rejected", "reason": "too long", "score": 0.0, "errors": []},
+    ]
+    found = {"ran": ran}
+    assert (failures(found), distinct(found), failing_seeds(found)) == (4, 3, 2)
+    assert (mean_score(found), rejected(found)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))
+
+
+def test_rq4_shares_the_campaigns_of_rq3(folder: Path) -> None:
+    before = sorted((folder / "work").iterdir())
+    answer = asked(rq4, folder, **CAMPAIGNS)
+    assert sorted((folder / "work").iterdir()) == before or len(before) < 20  # unless this test runs alone
+    assert len(answer.tables[0].rows) == 2 + 4 + 2 + 1 + 5
+    assert any(row["failures"].value > 0 for row in answer.tables[0].rows)
+
+
+def test_abstraction_tells_apart(folder: Path) -> None:
+    assert told_apart([0.9, 0.8, 0.5], [0.5, 0.1]) == (6 - 0.5) / 6
+    answer = asked(abstraction, folder, **SMALL)
+    rows = answer.tables[0].rows
+    assert [row["components"] for row in rows] == [1, 1, 2, 2, 3, 3]
+    assert all(row["again"] == 1 for row in rows)  # the reader answers an input alike in any batch
+    assert all(row["another"] < row["mutants"] < 1 for row in rows)
+    explained = [row["explained variance"] for row in rows]
+    assert explained == sorted(explained)
+
+
+def test_an_answer_is_written_whole(folder: Path, tmp_path: Path) -> None:
+    answer = asked(rq1, folder, **SMALL)
+    path = answer.write(tmp_path, command="deepcruiser evaluate rq1", seed=0)
+    text = path.read_text()
+    assert "![RQ1" in text
+    assert "* command: `deepcruiser evaluate rq1`" in text
+    assert "cores" in text
+    for name in ("rq1.svg", "rq1.png", "rq1.csv", "rq1-data.csv"):
+        assert (tmp_path / name).stat().st_size > 200
+    with open(tmp_path / "rq1-data.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 100
