@@ -23,6 +23,7 @@ from deepcruiser.cli.ingredients import WER_ABOVE, Ingredients
 from deepcruiser.cli.shown import program, typed
 from deepcruiser.cli.summary import as_text, batch, summary
 from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.report.serving import serving
 from deepcruiser.report.watching import Past, Watch, has_screen, lines, on_screen
 
 
@@ -86,6 +87,14 @@ class Share(click.ParamType[float]):
 )
 @click.option("--plain", is_flag=True, help="Lines instead of the screen.", show_default=False)
 @click.option(
+    "--serve",
+    type=click.IntRange(0, 65535),
+    is_flag=False,
+    flag_value=0,
+    metavar="[PORT]",
+    help="Show the report in a browser of this machine, while it grows.",
+)
+@click.option(
     "--json", "as_json_lines", is_flag=True, help="A JSON object for each batch, then one for all.", show_default=False
 )
 @click.pass_context
@@ -103,6 +112,7 @@ def fuzz(
     batch_size: int,
     workers: int | None,
     plain: bool,
+    serve: int | None,
     as_json_lines: bool,
     **given: Any,
 ) -> None:
@@ -138,7 +148,8 @@ def fuzz(
                 "no --minutes, --runs or --until-coverage: running until Ctrl-C, which saves and stops", err=True
             )
         try:
-            with _watching(output, out, plain=plain, as_json_lines=as_json_lines) as show:
+            page = contextlib.nullcontext("") if serve is None else serving(output, serve)
+            with page as url, _watching(output, out, url, plain=plain, as_json_lines=as_json_lines) as show:
                 campaign = fuzz_system(
                     system,
                     model,
@@ -190,7 +201,9 @@ def workers_for(mutations: Mutations, workers: int | None) -> int | None:
 
 
 @contextmanager
-def _watching(folder: Path, out: Any, *, plain: bool, as_json_lines: bool) -> Iterator[Watch]:
+def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: bool) -> Iterator[Watch]:
+    if url:
+        click.echo(f"live page, for this machine: {url}", err=True)
     past: Past = ()
     if (folder / DATABASE).is_file():
         with contextlib.suppress(DeepCruiserError), Store.open(folder, write=False) as store:  # going on will say why
@@ -200,5 +213,5 @@ def _watching(folder: Path, out: Any, *, plain: bool, as_json_lines: bool) -> It
     elif plain or not has_screen():
         yield lines(lambda line: click.echo(line, err=True), past)
     else:
-        with on_screen(os.fspath(folder), past) as watch:
+        with on_screen(url or os.fspath(folder), past) as watch:
             yield watch

@@ -45,8 +45,13 @@ class Gathering:
         self._no_model = ""
         self.update()
 
-    def update(self) -> bool:
-        """Read on, and say whether there was anything new."""
+    @property
+    def moment(self) -> tuple[int, str]:
+        """How many runs are known, and whether it is running, unfinished or finished: what makes a page a new one."""
+        return self._runs, self._about["state"]
+
+    def update(self) -> None:
+        """Read on."""
         with Store.open(self.folder, write=False) as store:
             configuration = store.meta("configuration")
             history = store.history()
@@ -59,7 +64,6 @@ class Gathering:
                 "stopped": stopped or "",
                 "state": "running" if at_work else "unfinished" if stopped == "" else "finished",
             }
-            changed = about != self._about or len(history) != len(self._history)
             self._about = about
             if self._runs < 0:
                 self._measures = self._model()
@@ -67,7 +71,6 @@ class Gathering:
                 self._take(event)
             self._measure(history, list(store.territory(after=self._runs)))
             self._history, self._runs = history, int(history[-1]["runs"])
-        return changed
 
     def report(self) -> dict[str, Any]:
         """Everything but the failing tests, as JSON holds it."""

@@ -26,13 +26,16 @@ class Inputs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[str, dict[str, Any]] = {}
+        self._of: dict[int, dict[str, Any]] = {}
 
     def of(self, number: int, position: int) -> dict[str, Any]:
         """The seed and the failing input of a test, each with its `form`: sound, text, series or missing."""
-        seed, mutant = self._look("seeds", position), self._look("failed", number)
-        if seed["form"] == mutant["form"] == "text":
-            return {"form": "text", "pieces": differences(seed["text"], mutant["text"])}
-        return {"form": mutant["form"], "seed": seed, "mutant": mutant}
+        if number not in self._of:
+            seed, mutant = self._look("seeds", position), self._look("failed", number)
+            self._of[number] = {"form": mutant["form"], "seed": seed, "mutant": mutant}
+            if seed["form"] == mutant["form"] == "text":
+                self._of[number] = {"form": "text", "pieces": differences(seed["text"], mutant["text"])}
+        return self._of[number]
 
     def audio(self, file: str) -> Audio:
         """A sound of the folder."""
