@@ -18,6 +18,7 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError, Mismatch
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.systems import load_system
+from deepcruiser.systems.deepspeech import DeepSpeechSystem
 from deepcruiser.systems.keras import KerasSystem
 from deepcruiser.systems.onnx import OnnxSystem
 from deepcruiser.systems.process import ProcessSystem
@@ -37,6 +38,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "CoverageReport",
     "Criterion",
     "DeepCruiserError",
+    "DeepSpeechSystem",
     "Disagreement",
     "FailedTest",
     "FileError",

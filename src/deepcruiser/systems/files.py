@@ -15,6 +15,8 @@ ADAPTERS = {
     ".hdf5": ("keras", "KerasSystem"),
     ".keras": ("keras", "KerasSystem"),
     ".onnx": ("onnx", "OnnxSystem"),
+    ".pb": ("deepspeech", "DeepSpeechSystem"),
+    ".pbmm": ("deepspeech", "DeepSpeechSystem"),
     ".tflite": ("tflite", "TfliteSystem"),
 }
 
