@@ -281,7 +281,7 @@ def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -
     [
         ("--guide NoCov", "no criterion 'NoCov'"),
         ("--guide random,none", "no criterion 'none'"),
-        ("--wer-above 0.2 --cer-above 0.2", "give one of --wer-above, --cer-above and --disagreement"),
+        ("--wer-above 0.2 --cer-above 0.2", "give one of --wer-above, --cer-above, --disagreement"),
         ("--range ChangeSpeed.factor=1,2", "are for sound"),
         ("--data net.py:nothing", "the data set is empty"),
         ("--data nowhere", "there is no corpus at"),

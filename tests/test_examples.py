@@ -104,6 +104,15 @@ def test_the_command_line_assumes_no_sound(
     assert "--range are for sound" in " ".join(wrong.split())
 
 
+@pytest.mark.parametrize("mutations", [None, dc.Mutations.series()], ids=["of sound", "of series"])
+def test_mutations_that_do_not_fit_the_inputs_are_refused(mutations: Any, tmp_path: Path) -> None:
+    """Not a campaign without failing tests, of which no mutant could be made."""
+    system, texts = dc.load_system("brackets"), ["()[]" * 4, "(()" * 4]
+    model = dc.profile(system, texts).abstract(partitions=5)
+    with pytest.raises(dc.InputError, match=r"no transformation can be applied to an input of the type str .*--mutat"):
+        dc.fuzz(system, model, texts, folder=tmp_path, oracle=dc.Disagreement(), mutations=mutations, workers=0)
+
+
 def test_unknown_mutations() -> None:
     given = ("fuzz", "--system", "brackets", "--model", "none", "--mutations", "video", "-o", "nowhere")
     result = CliRunner().invoke(main, given)

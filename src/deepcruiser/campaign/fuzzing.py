@@ -181,6 +181,7 @@ def _begin(
             "the seeds reach no state of the model but the initial one: is it a model of another system, or audio at "
             "another rate?"
         )
+    state.mutations.check(seeds[next(iter(state.queue.tests.values())).seed])
     plan = state.plan(rng, batch_size)
     return Step(tuple(events), plan, dict(rng.bit_generator.state), (None,) * len(events))
 

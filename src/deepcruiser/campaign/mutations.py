@@ -75,6 +75,23 @@ class Mutations:
         """A transformation of that kind with random parameters."""
         return kind.draw(rng, **self.ranges.get(kind.__name__, {}))
 
+    def check(self, value: Any) -> None:
+        """Refuse inputs that no kind can be applied to, such as texts where the kinds are those of sound."""
+        said = ""
+        for kind in self.kinds:
+            try:
+                self.draw(kind, np.random.default_rng(0))(value)
+            except Exception as error:  # whatever a user's transformation raises
+                said = said or f"{kind.__name__}: {type(error).__name__}: {error}"
+            else:
+                return
+        if said:
+            raise InputError(
+                f"no transformation can be applied to an input of the type {type(value).__name__} ({said}); for text "
+                "and for numeric series there are mutations=Mutations.text() and Mutations.series(), or --mutations "
+                "text and --mutations series"
+            )
+
     def to_dict(self, transformation: Any) -> dict[str, Any]:
         """A transformation as JSON holds it: `{"name": "ChangeSpeed", "factor": 1.07}`."""
         return {"name": type(transformation).__name__, **asdict(transformation)}
