@@ -22,11 +22,15 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
+from tests import tflite_files
 from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL = [*RUN, *(ROOT / name for name in ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md"))]
+
+#: The packages of extras that a page is about.
+NEEDED = {"onnx.md": ("onnx", "onnxruntime", "ai_edge_litert")}
 
 #: What the examples import as the user's own.
 RECOGNISER = '''
@@ -109,6 +113,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "recogniser.py").write_text(RECOGNISER)
     (asr,) = [block.text for block in blocks(ROOT / "README.md") if block.text.startswith("# asr.py\n")]
     (tmp_path / "asr.py").write_text(asr)
+    if importlib.util.find_spec("ai_edge_litert"):
+        tflite_files.lstm_step(tmp_path / "keywords.tflite", torch.nn.LSTM(20, 8), torch.nn.Linear(8, 3))
     rng = np.random.default_rng(0)
     for part, count in (("train", 24), ("test", 8)):
         (tmp_path / "speech" / part).mkdir(parents=True)
@@ -131,6 +137,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_example_runs(path: Path, folder: Path) -> None:
+    for package in NEEDED.get(path.name, ()):
+        pytest.importorskip(package)
     namespace: dict[str, object] = {"__name__": "__docs__"}
     ran = 0
     for block in blocks(path):

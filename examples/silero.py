@@ -1,0 +1,72 @@
+"""Test Silero's voice activity detector: does it still find the speech when the sound is changed?
+
+    python examples/silero.py silero_vad.onnx LibriSpeech/dev-clean --noise noises/
+
+The model is profiled on three quarters of the recordings and covered with the others, some of which are the seeds of a
+campaign. A mutant fails if the spans of speech found in it overlap too little with those found in its seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+import deepcruiser as dc
+from deepcruiser.transformations import PAPER, AddBackgroundNoise, Validity
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", help="silero_vad.onnx or silero_vad_16k_op15.onnx")
+    parser.add_argument("data", help="a corpus: a folder of recordings, say")
+    parser.add_argument("--limit", type=int, default=400, help="recordings taken of it")
+    parser.add_argument("--noise", help="a folder with recordings of noise, to be mixed in")
+    parser.add_argument("--runs", type=int, default=500)
+    parser.add_argument("--spans-below", type=float, default=0.9, help="an overlap below this is a failure")
+    parser.add_argument("--output", help="where the campaign is kept; a temporary one unless told")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+
+    system = dc.OnnxSystem(given.model)  # everything else is known of this network; its answer is spans of speech
+    corpus = dc.read_corpus(given.data)[: given.limit]
+    cut = len(corpus) * 3 // 4
+    train, test = corpus[:cut], corpus[cut:]
+
+    began = time.perf_counter()
+    model = dc.profile(system, train, components=3).abstract(partitions=20)
+    print(f"{model}\n  ({time.perf_counter() - began:.0f} s; the state is {system.state_name})")
+
+    began = time.perf_counter()
+    print(dc.cover(model, system, test))
+    print(f"  ({time.perf_counter() - began:.0f} s)")
+
+    # A detector works where recognisers give up, so its noise may be louder than that of the defaults.
+    kinds, ranges = PAPER, {"AddWhiteNoise": {"snr_db": (0, 15)}}
+    if given.noise:
+        kinds += (AddBackgroundNoise,)
+        ranges["AddBackgroundNoise"] = {"folder": given.noise, "snr_db": (0, 15)}
+    mutations = dc.Mutations(kinds, ranges=ranges, invalid=Validity(max_distance_db=20).reason)
+    folder = given.output or Path(tempfile.mkdtemp(), "silero")
+    began = time.perf_counter()
+    campaign = dc.fuzz(
+        system,
+        model,
+        test[:50],
+        folder=folder,
+        oracle=dc.SpanDisagreement(below=given.spans_below),
+        mutations=mutations,
+        runs=given.runs,
+        seed=given.seed,
+    )
+    print(f"{campaign}\n  ({time.perf_counter() - began:.0f} s; in {folder})")
+    replays = [failed.replay(system) for failed in campaign.failed]
+    same = sum(not replay.differences for replay in replays)
+    print(f"{same} of {len(replays)} failing tests give the same again: input, answer and states")
+    for failed in campaign.failed[:5]:
+        print(failed)
+
+
+if __name__ == "__main__":
+    main()
