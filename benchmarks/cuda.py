@@ -66,7 +66,7 @@ def same_cells() -> None:
         for _ in range(8)
         for run in dc.TorchSystem(net, "lstm").run([rng.standard_normal((250, 2048), np.float32) for _ in range(16)])
     ]
-    on_gpu = [run.trace for run in runs]
+    on_gpu = [run.traced for run in runs]
     on_cpu = [dc.Trace(trace.states.cpu(), trace.inputs.cpu()) for trace in on_gpu]  # type: ignore[union-attr]
     gpu, cpu = dc.Profile.of(on_gpu), dc.Profile.of(on_cpu)
     shared = dc.Profile.of(on_gpu, projections=cpu.projections)

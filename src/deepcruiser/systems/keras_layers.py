@@ -55,8 +55,8 @@ def the_keras() -> ModuleType:
             os.environ["KERAS_BACKEND"] = "torch"  # read once, when Keras is imported
         import h5py  # noqa: F401
         import keras
-    except ImportError as error:
-        if chosen not in (None, "torch") and error.name not in ("keras", "h5py"):
+    except (ImportError, ValueError) as error:  # ValueError: of a backend that Keras does not know
+        if chosen not in (None, "torch") and getattr(error, "name", "") not in ("keras", "h5py"):
             raise InputError(
                 f"KERAS_BACKEND is {chosen!r}, but that cannot be imported ({error}): install it, or unset "
                 "KERAS_BACKEND to run on PyTorch"

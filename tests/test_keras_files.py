@@ -1,0 +1,275 @@
+"""Files of Keras: what is in them is never run, and what cannot be used is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deepcruiser as dc
+from tests.keras2 import (
+    Array,
+    dense,
+    functional,
+    input_layer,
+    lambda_layer,
+    rnn,
+    rnn_weights,
+    sequential,
+    states,
+    wrapped,
+    write,
+)
+
+pytestmark = [
+    pytest.mark.skipif(not find_spec("keras") or not find_spec("h5py"), reason="pip install 'deepcruiser[keras]'"),
+    # Of Keras itself, when it saves: it makes arrays of tensors in a way that numpy 2 does not like.
+    pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy:DeprecationWarning"),
+]
+
+SIZE, UNITS = 3, 4
+
+
+@pytest.fixture
+def keras() -> Any:
+    from deepcruiser.systems.keras_layers import the_keras
+
+    return the_keras()
+
+
+@pytest.fixture
+def x() -> Array:
+    return np.random.default_rng(1).normal(0, 2, (6, SIZE)).astype(np.float32)
+
+
+def recogniser(path: Path, *, head: dict[str, Any]) -> tuple[Path, list[Array], dict[str, Any]]:
+    """A network with a loss as its last layer, as those trained with CTC have it: four inputs, one of them sound."""
+    rng = np.random.default_rng(0)
+    layer, weights = rnn("GRU", "rnn", UNITS, reset_after=False), rnn_weights("GRU", SIZE, UNITS, rng)
+    top = [rng.normal(0, 1, (UNITS, 5)).astype(np.float32), np.zeros(5, np.float32)]
+    names = ("the_labels", "input_length", "label_length")
+    model = functional(
+        [
+            (input_layer("the_input", [None, None, SIZE]), []),
+            (layer, ["the_input"]),
+            (wrapped(dense("dense", 5), "top"), ["rnn"]),
+            ({"class_name": "Activation", "config": {"name": "softmax", "activation": "softmax"}}, ["top"]),
+            *((input_layer(name, [None, 1]), []) for name in names),
+            (lambda_layer("half"), ["input_length"]),
+            (head, ["softmax", "the_labels", "half", "label_length"]),
+        ],
+        ["the_input", *names],
+        [head["config"]["name"]],
+    )
+    return write(path, model, {"rnn": weights, "top": top}, version="2.1.0"), weights, layer["config"]
+
+
+def test_a_loss_in_a_lambda_is_cut_off(tmp_path: Path, x: Array) -> None:
+    path, weights, config = recogniser(tmp_path / "ctc.h5", head=lambda_layer("ctc"))
+    with pytest.raises(
+        dc.FileError, match=r"layer 'ctc' is a Lambda, whose code .* is not run: .* output='softmax'; or"
+    ):
+        dc.KerasSystem(path)
+    (run,) = dc.KerasSystem(path, output="softmax").run([x])
+    assert np.allclose(run.traced.states, states("GRU", weights, x, config)[0], atol=1e-6)
+    assert run.output.shape == (6, 5)
+    assert np.allclose(run.output.sum(1), 1, atol=1e-6)
+    with pytest.raises(dc.InputError, match=r"no layer 'soft' in the network; its layers are: the_input, rnn"):
+        dc.KerasSystem(path, output="soft")
+
+
+def test_a_function_of_ones_own_in_place_of_a_lambda(tmp_path: Path, x: Array) -> None:
+    layer = rnn("SimpleRNN", "rnn", UNITS)
+    layer["config"]["batch_input_shape"] = [None, None, SIZE]
+    weights = rnn_weights("SimpleRNN", SIZE, UNITS, np.random.default_rng(0))
+    path = write(tmp_path / "net.h5", sequential([layer, lambda_layer("double")]), {"rnn": weights})
+    with pytest.raises(dc.FileError, match=r"output='rnn'; or give a function of your own, custom_objects=\{'double'"):
+        dc.KerasSystem(path)
+    (run,) = dc.KerasSystem(path, custom_objects={"double": lambda values: values * 2}).run([x])
+    assert np.allclose(run.output, 2 * np.asarray(run.traced.states)[1:])
+
+
+def test_code_in_an_archive_runs_only_if_it_is_trusted(keras: Any, tmp_path: Path, x: Array) -> None:
+    given = keras.Input((None, SIZE))
+    first = keras.layers.Dense(7)(keras.layers.Dense(6)(given))
+    hidden = keras.layers.LSTM(UNITS, return_sequences=True, name="rnn")(first)
+    model = keras.Model(given, keras.layers.Lambda(lambda values: values * 2, name="double")(hidden))
+    model.save(tmp_path / "net.keras")
+    with pytest.raises(dc.FileError, match=r"layer 'double' is a Lambda.*output='rnn'"):
+        dc.KerasSystem(tmp_path / "net.keras")
+    (cut,) = dc.KerasSystem(tmp_path / "net.keras", output="rnn").run([x])
+    (whole,) = dc.KerasSystem(tmp_path / "net.keras", trusted=True).run([x])
+    wanted = keras.ops.convert_to_numpy(model(x[None]).detach())[0]
+    assert np.allclose(whole.output, wanted, atol=1e-6)
+    assert np.allclose(2 * cut.output, wanted, atol=1e-6)
+    assert np.allclose(np.asarray(cut.traced.states)[1:], cut.output, atol=1e-6)
+
+
+def test_the_same_word_means_what_it_meant_then(keras: Any, tmp_path: Path, x: Array) -> None:
+    """hard_sigmoid of Keras 3 is another function, in archives and in its own HDF5 files."""
+    model = keras.Sequential(
+        [keras.Input((None, SIZE)), keras.layers.LSTM(UNITS, recurrent_activation="hard_sigmoid", name="rnn")]
+    )
+    model.save(tmp_path / "net.keras")
+    weights = [np.array(weight) for weight in model.get_weights()]
+    wanted = keras.ops.convert_to_numpy(model(x[None]).detach())[0]
+    layer = rnn("LSTM", "rnn", UNITS, return_sequences=False, batch_input_shape=[None, None, SIZE])
+    new = write(tmp_path / "new.h5", sequential([layer]), {"rnn": weights}, version="3.5.0")
+    old = write(tmp_path / "old.h5", sequential([layer]), {"rnn": weights}, version="2.3.0-tf")
+    for path in (tmp_path / "net.keras", new):
+        assert np.allclose(dc.KerasSystem(path).run([x])[0].output, wanted, atol=1e-6)
+    then = states("LSTM", weights, x, layer["config"])[0][-1]
+    assert np.allclose(dc.KerasSystem(old).run([x])[0].output, then, atol=1e-6)
+    assert not np.allclose(then, wanted, atol=1e-3)
+
+
+def test_a_model_is_left_as_it_was_found(keras: Any, x: Array) -> None:
+    layers = keras.layers
+    given = keras.Input(batch_shape=(1, None, SIZE))
+    hidden = layers.Bidirectional(layers.GRU(UNITS, return_sequences=True), name="bi")(given)
+    stack = layers.RNN([layers.LSTMCell(3), layers.LSTMCell(5)], stateful=True, name="stack")(hidden)
+    model = keras.Model(given, layers.Dense(2)(stack))
+    model(x[None])  # its state is no longer zeros
+    before = [np.array(value.value.detach()) for value in keras.tree.flatten(model.get_layer("stack").states)]
+    names = {key: set(vars(layer)) for key, layer in enumerate(model.layers)}
+    whole = dc.KerasSystem(model, part="c", layer=-2).run([x, x[:4]])
+    assert dc.KerasSystem(model, "stack", layer="all").state_name == "stack[0], stack[1]: h side by side"
+    assert [run.traced.states.shape for run in whole] == [(7, 3), (5, 3)]
+    after = [np.array(value.value.detach()) for value in keras.tree.flatten(model.get_layer("stack").states)]
+    assert all(map(np.array_equal, before, after))
+    assert {key: set(vars(layer)) for key, layer in enumerate(model.layers)} == names
+    for value in keras.tree.flatten(model.get_layer("stack").states):
+        value.assign(keras.ops.zeros_like(value.value))
+    assert np.allclose(whole[0].output, np.array(model(x[None]).detach())[0], atol=1e-6)
+
+
+def test_a_network_without_recurrent_layers_and_other_wrong_choices(keras: Any, tmp_path: Path, x: Array) -> None:
+    dense_only = keras.Sequential([keras.Input((None, SIZE)), keras.layers.Dense(2, name="one")], name="flat")
+    with pytest.raises(dc.InputError, match=r"no recurrent layer .* in 'flat'; its layers are: one \(Dense\)"):
+        dc.KerasSystem(dense_only)
+    net = keras.Sequential([keras.Input((5, SIZE)), keras.layers.GRU(2, name="gru")], name="small")
+    with pytest.raises(dc.InputError, match=r"no recurrent layer 'lstm' in 'small'; it has: gru"):
+        dc.KerasSystem(net, "lstm")
+    with pytest.raises(dc.InputError, match=r"'gru' is a GRU, which has no c"):
+        dc.KerasSystem(net, part="c")
+    with pytest.raises(dc.InputError, match=r"has 6 steps and the network takes 5, neither more nor less"):
+        dc.KerasSystem(net).run([x])
+    with pytest.raises(dc.InputError, match=r"makes steps of \[2\], but .* takes \[any, 5, 3\]"):
+        dc.KerasSystem(net).run([x[:5, :2]])
+    with pytest.raises(dc.InputError, match=r"shape \(15,\), but .* takes \[any, 5, 3\]"):
+        dc.KerasSystem(net).run([x[:5].reshape(-1)])
+    with pytest.raises(dc.InputError, match=r"must be a keras.Model or the path of a file, not a int"):
+        dc.KerasSystem(3)
+    assert len(dc.KerasSystem(net, batch="padded").run([x[:3]])[0].traced) == 3
+
+
+def unusable(folder: Path) -> dict[str, tuple[Path, str]]:
+    layer = rnn("GRU", "rnn", UNITS, batch_input_shape=[None, None, SIZE])
+    weights = rnn_weights("GRU", SIZE, UNITS, np.random.default_rng(0))
+    own = {"class_name": "Attend", "config": {"name": "attend", "units": 3}}
+    odd = rnn("GRU", "rnn", UNITS, activation="clipped", batch_input_shape=[None, None, SIZE])
+    (folder / "text.h5").write_text("not HDF5 at all")
+    (folder / "empty.keras").write_bytes(b"")
+    with zipfile.ZipFile(folder / "zip.keras", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    with zipfile.ZipFile(folder / "evil.keras", "w") as archive:
+        evil = {"module": "os", "class_name": "system", "config": {"name": "rnn"}, "registered_name": None}
+        archive.writestr("config.json", json.dumps(evil))
+    made = {
+        "weights only": (write(folder / "weights.h5", None, {"rnn": weights}), r"it holds weights only \(of rnn\)"),
+        "Keras 1": (write(folder / "1.h5", sequential([layer]), {"rnn": weights}, version="1.2.2"), "by Keras 1.2.2"),
+        "no weights": (write(folder / "none.h5", sequential([layer]), {}), "it has no weights for layer 'rnn'"),
+        "other weights": (
+            write(folder / "o.h5", sequential([layer]), {"rnn": weights[:2]}),
+            "needs weights of the shapes",
+        ),
+        "a layer of one's own": (
+            write(folder / "own.h5", sequential([layer, own]), {"rnn": weights}),
+            "is a Attend, which",
+        ),
+        "a function of one's own": (
+            write(folder / "odd.h5", sequential([odd]), {"rnn": weights}),
+            "activation 'clipped'",
+        ),
+        "a class of one's own": (
+            write(folder / "sub.h5", {"class_name": "Net", "config": {"name": "n"}}, {}),
+            "author's own",
+        ),
+        "a text": (folder / "text.h5", "neither a .keras archive nor an HDF5 file"),
+        "an empty file": (folder / "empty.keras", "neither a .keras archive nor an HDF5 file"),
+        "another archive": (folder / "zip.keras", "without a config.json"),
+        "code of a module": (folder / "evil.keras", "it names system, which is not of Keras"),
+        "a folder": (folder, "is a folder"),
+        "nothing": (folder / "nothing.h5", "there is no file"),
+    }
+    whole = write(folder / "whole.h5", sequential([layer]), {"rnn": weights}).read_bytes()
+    (folder / "cut.h5").write_bytes(whole[: len(whole) // 2])
+    return {**made, "a file cut short": (folder / "cut.h5", "cannot be made into a network with Keras")}
+
+
+def test_files_that_cannot_be_used(tmp_path: Path) -> None:
+    for path, said in unusable(tmp_path).values():
+        with pytest.raises(dc.FileError, match=said) as raised:
+            dc.KerasSystem(path)
+        assert str(path) in str(raised.value)
+
+
+def test_layers_and_functions_of_ones_own(keras: Any, tmp_path: Path, x: Array) -> None:
+    layer = rnn("SimpleRNN", "rnn", UNITS, activation="clipped", batch_input_shape=[None, None, SIZE])
+    weights = rnn_weights("SimpleRNN", SIZE, UNITS, np.random.default_rng(0))
+    path = write(tmp_path / "net.h5", sequential([layer]), {"rnn": weights})
+    (run,) = dc.KerasSystem(path, custom_objects={"clipped": lambda v: keras.ops.clip(v, 0, 1)}).run([x])
+    h = np.zeros(UNITS)
+    for step in x:
+        h = np.clip(step @ weights[0] + weights[2] + h @ weights[1], 0, 1)
+    assert np.allclose(np.asarray(run.traced.states)[-1], h, atol=1e-6)
+
+
+def test_a_missing_package_and_another_backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "h5py", None)
+        with pytest.raises(dc.InputError, match=r"packages keras and h5py: pip install 'deepcruiser\[keras\]'"):
+            dc.KerasSystem("net.h5")
+    code = (
+        "import deepcruiser as dc, os, sys\ntry:\n dc.KerasSystem('net.h5')\nexcept dc.DeepCruiserError as e: print(e)"
+    )
+    code += (
+        "\nprint(os.environ.get('KERAS_BACKEND'), sys.modules.get('keras') and sys.modules['keras'].config.backend())"
+    )
+    for backend, said in ((None, "there is no file 'net.h5'\nNone torch"), ("nonsense", "KERAS_BACKEND is 'nonsense'")):
+        environment = {key: value for key, value in os.environ.items() if key != "KERAS_BACKEND"}
+        environment |= {"KERAS_BACKEND": backend} if backend else {}
+        result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert said in result.stdout, result.stderr
+
+
+@pytest.mark.shared
+def test_the_recogniser_of_somebody_else(shared: Path) -> None:
+    """Trained on LibriSpeech by others; about half of its letters are right."""
+    corpus = dc.read_corpus(shared / "speech" / "librispeech-dev-clean")
+    front = dc.LogSpectrogram.ba_dls()
+    frames = np.concatenate([front(sample.input) for sample in corpus[::27]])
+    mean, deviation = frames.mean(0), frames.std(0)
+    alphabet = ["'", " ", *map(chr, range(ord("a"), ord("z") + 1))]
+    system = dc.KerasSystem(
+        shared / "models" / "keras-ctc" / "gru_2x200_spectrogram.h5",
+        output="softmax",
+        features=lambda audio: (front(audio) - mean) / deviation,
+        rate=16_000,
+        batch="padded",
+        transcribe=lambda scores: dc.ctc_greedy(scores, alphabet, blank=28),
+    )
+    tests = sorted(corpus[5::130], key=lambda sample: len(sample.input))[:10]
+    runs = system.run([sample.input for sample in tests])
+    rate = dc.CharacterErrorRate()
+    scores = [rate.score(sample.text, run.output) for sample, run in zip(tests, runs, strict=True)]
+    assert 0.2 < np.mean(scores) < 0.6
+    assert all(run.traced.size == 200 and len(run.traced) > 50 for run in runs)
