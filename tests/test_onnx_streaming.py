@@ -108,7 +108,7 @@ def test_several_signals_and_missing_values(tmp_path: Path) -> None:
         dc.OnnxSystem(path, carry={}, signal="x")
     with pytest.raises(dc.InputError, match="no input 'z'; its inputs are: 'x'"):
         dc.OnnxSystem(path, signal="z")
-    with pytest.raises(dc.InputError, match=r"an input of the shape \(9,\) does not fit .*give features="):
+    with pytest.raises(dc.InputError, match=r"an input of the shape \(9,\) does not fit .*features="):
         dc.OnnxSystem(path, carry={"p": "u", "q": "v"}).run([np.zeros(9, np.float32)])
 
 

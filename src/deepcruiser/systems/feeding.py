@@ -42,8 +42,9 @@ class Layout:
         if missing == 0:
             return cls(port, None, 0)
         raise InputError(
-            f"an input of the shape {value.shape} does not fit the network's {port}: give features=, a function that "
-            f"makes an array [time, ...] of an input"
+            f"an input of the shape {value.shape} does not fit the network's {port}: give the adapter features=, a "
+            "function that makes an array [time, ...] of an input; for the command line do so in a file of yours, "
+            "system = deepcruiser.OnnxSystem('model.onnx', features=...), and name it with --system file.py:system"
         )
 
     @property

@@ -84,6 +84,8 @@ class CoreChoice:
     @classmethod
     def of(cls, core: Core, *, part: Part, layer: Layer, direction: Direction | None) -> CoreChoice:
         label, both = repr(core.name), core.ways == "bidirectional"
+        if part == "c" and core.kind == "DynamicQuantizeLSTM":
+            raise InputError(f"c of {label} cannot be computed, as its weights have 8 bits; take part='h'")
         part = checked_part(part, core.kind == "LSTM", label, core.kind)
         layers = checked_layers(layer, len(core.layers), label)
         if core.ways == "reverse":

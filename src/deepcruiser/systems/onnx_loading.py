@@ -106,6 +106,10 @@ class Session:
                 f"{str(path)!r} (IR version {model.ir_version}, opset {versions}) cannot be loaded by ONNX Runtime "
                 f"{runtime.__version__}: {_said(error)}"
             ) from None
+        if providers[0] not in self._session.get_providers():  # it would go on without, and say nothing
+            raise InputError(
+                "ONNX Runtime could not start CUDA (are its libraries and a device there?): use device='cpu'"
+            )
         self.path = str(path)
 
     def call(self, feeds: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
@@ -140,6 +144,6 @@ def _external(graph: Any) -> list[str]:
 
 
 def _said(error: Exception) -> str:
-    """The first sentence of an error of ONNX Runtime, without its address."""
+    """The first line of an error of ONNX Runtime, without its number and the name of that number."""
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    return text.partition(" : ")[2] or text
+    return text.split(" : ", 3)[-1] if text.startswith("[ONNXRuntimeError]") else text

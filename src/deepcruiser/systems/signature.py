@@ -138,10 +138,10 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool)
         found = {name: after[0] for name, after in fitting.items() if key(name) and len(after) == 1}
         if found and len(set(found.values())) == len(found):
             return found
-    if len(floats) == 1 and not has_signal:
-        return {}
     alike = {port.name: [other.name for other in outputs if _alike(port, other)] for port in states}
     alike = {name: others for name, others in alike.items() if others}
+    if not alike or (len(floats) == 1 and not has_signal):
+        return {}
     after = [others[0] for others in alike.values() if len(others) == 1]
     if len(set(after)) == len(alike) and (has_signal or len(alike) < len(floats)):
         return dict(zip(alike, after, strict=True))
