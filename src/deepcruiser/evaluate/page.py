@@ -33,11 +33,9 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
     for name, folder in found:
         section = (folder / f"{name}.md").read_text(encoding="utf-8")
         section = section.replace(f"]({name}.svg)", f"]({pictures.name}/{name}.svg)")
-        for suffix in ("svg", "png"):
-            shutil.copyfile(folder / f"{name}.{suffix}", pictures / f"{name}.{suffix}")
-        for table in sorted(folder.glob(f"{name}*.csv")):
-            if not table.name.endswith("-data.csv"):
-                shutil.copyfile(table, pictures / table.name)
+        for file in (f"{name}.svg", f"{name}.png"):
+            if (folder / file).resolve() != (pictures / file).resolve():
+                shutil.copyfile(folder / file, pictures / file)
         text = _placed(text, name, section)
     with whole_file(page) as file:
         file.write(text.encode())

@@ -1,0 +1,166 @@
+"""Work that is interrupted, shared between processes, damaged, or done by a system that crashes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.evaluate.comparing import compare
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.rq1 import rq1
+from deepcruiser.evaluate.rq3 import rq3
+from deepcruiser.evaluate.working import Workers
+from deepcruiser.stream import Progress
+from tests import toy
+from tests.test_evaluate_questions import SMALL, asked, load
+
+FEW: dict[str, Any] = {"seeds": 6, "runs": 32, "campaigns": 1, "base": 12}
+
+
+class Counting(toy.Reader):
+    """Counts its inputs, and is interrupted now and then."""
+
+    def __init__(self, *, every: int = 0) -> None:
+        super().__init__()
+        self.inputs = self.batches = 0
+        self._every = every
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        self.batches += 1
+        if self._every and self.batches % self._every == 0:
+            raise KeyboardInterrupt
+        self.inputs += len(batch)
+        return super().run(batch)
+
+
+class Crashing(toy.Reader):
+    """Cannot take a text with two round brackets in a row."""
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        if any("((" in text for text in batch):
+            raise RuntimeError("too deep")
+        return super().run(batch)
+
+
+class Dying(toy.Reader):
+    """Takes its process with it."""
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        os._exit(3)
+
+
+def test_side_by_side_gives_the_same(tmp_path: Path) -> None:
+    here, there = (asked(rq3, tmp_path / str(jobs), jobs=jobs, **FEW) for jobs in (1, 2))
+    assert here.data.rows == there.data.rows
+    assert [table.markdown() for table in here.tables] == [table.markdown() for table in there.tables]
+    names = [sorted(path.name for path in (tmp_path / str(jobs) / "work").iterdir()) for jobs in (1, 2)]
+    assert names[0] == names[1]
+
+
+@pytest.mark.parametrize(("question", "options"), [(rq1, SMALL), (rq3, FEW)], ids=["rq1", "rq3"])
+def test_after_an_interruption_it_goes_on(tmp_path: Path, question: Any, options: dict[str, Any]) -> None:
+    whole = Counting()
+    with Workers(load(tmp_path / "whole", system=whole)) as workers:
+        expected = question(workers, **options)
+    parts = Counting(every=3)
+    interruptions = 0
+    while True:
+        try:
+            with Workers(load(tmp_path / "parts", system=parts)) as workers:
+                found = question(workers, **options)
+                break
+        except KeyboardInterrupt:
+            interruptions += 1
+            assert not list((tmp_path / "parts" / "work").glob(".*")), "a file was left half written"
+    assert interruptions > 2
+    assert found.data.rows == expected.data.rows
+    assert parts.inputs == whole.inputs, "a batch was run twice"
+
+
+def test_the_same_batch_is_shared_by_campaigns(tmp_path: Path) -> None:
+    system = Counting()
+    with Workers(load(tmp_path, system=system)) as workers:
+        found = compare(workers, **FEW)
+        assert found.total_runs == 32 * 14
+        # The first two batches of campaigns with one random number are drawn before anything is known of the guide.
+        uniform = [arm for arm in found.by_arm if arm.select == arm.pick == "uniform"]
+        assert system.inputs < found.total_runs - 2 * 16 * (len(uniform) - 1) + 64
+        before = system.inputs
+        compare(workers, **FEW)
+        assert system.inputs == before
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def watch(progress: Progress) -> None:
+        told.append((progress.stage, progress.done, progress.total))
+
+    with Workers(load(tmp_path), watch=watch) as workers:
+        rq1(workers, **SMALL)
+    assert told[-1] == ("running mutants", 100, 100)
+    assert {stage for stage, _, _ in told} == {"running seeds", "running mutants"}
+
+
+def test_crashes_are_noted_and_not_compared(tmp_path: Path) -> None:
+    with Workers(load(tmp_path, system=Crashing())) as workers:
+        answer = rq1(workers, **SMALL)
+        found = compare(workers, **FEW)
+    assert 0 < len(answer.data.rows) < 100
+    reasons = {run["reason"] for several in found.by_arm.values() for each in several for run in each["ran"]}
+    assert "crash" in reasons
+
+
+def dying(folder: Path) -> Experiment:
+    return load(folder, system=Dying())
+
+
+def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
+    with Workers(load(tmp_path), partial(dying, tmp_path), jobs=2) as workers, pytest.raises(
+        dc.DeepCruiserError, match="a process ended before its work was done"
+    ):  # fmt: skip
+        rq1(workers, **SMALL)
+
+
+def test_damage_is_noticed(tmp_path: Path) -> None:
+    asked(rq1, tmp_path, **SMALL)
+    first = min((tmp_path / "work").glob("*.batch"))
+    first.write_bytes(first.read_bytes()[:-200])
+    with pytest.raises(dc.FileError, match="not a batch of DeepCruiser, or it is damaged"):
+        asked(rq1, tmp_path, **SMALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"seed": 1}, "holds another experiment, which differs in seed (was 0, is 1)"),
+        ({"oracle": dc.WordErrorRate()}, "differs in oracle"),
+        ({"system": toy.Reader(1)}, "another network"),
+        ({"components": 5}, "the profile has 3 components, so 5 cannot be had"),
+        ({"partitions": (4, 4)}, "different numbers of partitions are needed, not [4, 4]"),
+        ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
+        ({"oracle": dc.SpanDisagreement()}, "compared with texts or labels"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    load(tmp_path)
+    with pytest.raises(dc.DeepCruiserError) as raised:
+        load(tmp_path, **options)
+    assert said in str(raised.value)
+
+
+def test_more_seeds_than_there_are(tmp_path: Path) -> None:
+    with pytest.raises(dc.InputError, match="100 seeds were asked for, and 24 of the 24 given are readable"):
+        asked(rq1, tmp_path, seeds=100)
+    with pytest.raises(dc.InputError, match="at least 1 mutant of each seed is needed, not 0"):
+        asked(rq1, tmp_path, seeds=2, mutants=0)
+    with pytest.raises(dc.InputError, match="--base 7 is none of the partitions, 4, 12"):
+        asked(rq3, tmp_path, **{**FEW, "base": 7})
+    with pytest.raises(dc.InputError, match="2 jobs need a function"):
+        Workers(load(tmp_path), jobs=2)
