@@ -8,6 +8,7 @@ written to that file. Lines under a command are its output, up to the numbers; `
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shlex
 import sys
@@ -22,7 +23,7 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
-from tests import tflite_files
+from tests import keras2, tflite_files
 from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,6 +125,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             hum = np.sin(2 * np.pi * rng.uniform(80, 300) * times) * np.sin(2 * np.pi * rng.uniform(1, 5) * times)
             speech = dc.Audio(0.5 * hum + 0.01 * rng.standard_normal(len(times)), rate)
             speech.write(tmp_path / "speech" / part / f"{number:02}.wav")
+    if importlib.util.find_spec("h5py"):
+        write_keras(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # python is this one
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     known = set(sys.modules)
@@ -135,8 +139,29 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             del sys.modules[name]
 
 
+def write_keras(folder: Path) -> None:
+    """A recogniser as Keras 2 saved it, alone and with a loss in a Lambda layer behind it."""
+    rng = np.random.default_rng(0)
+    layers = [keras2.rnn("GRU", "gru", 16), keras2.bidirectional(keras2.rnn("LSTM", "lstm", 8), "bidirectional")]
+    weights = {
+        "gru": keras2.rnn_weights("GRU", 20, 16, rng),
+        "bidirectional": [one for _ in range(2) for one in keras2.rnn_weights("LSTM", 16, 8, rng)],
+        "softmax": [rng.normal(0, 1, (16, 27)).astype(np.float32), np.zeros(27, np.float32)],
+    }
+    masking = {"class_name": "Masking", "config": {"name": "masking", "mask_value": 0.0}}
+    chain = [keras2.input_layer("frames", [None, None, 20]), masking, *layers, keras2.dense("softmax", 27, "softmax")]
+    names = ["frames", "masking", "gru", "bidirectional", "softmax"]
+    connected = [(layer, names[i - 1 : i] if i else []) for i, layer in enumerate(chain)]
+    keras2.write(folder / "recogniser.h5", keras2.functional(connected, ["frames"], ["softmax"]), weights)
+    loss = [(keras2.input_layer("labels", [None, None]), []), (keras2.lambda_layer("ctc"), ["softmax", "labels"])]
+    whole = keras2.functional([*connected, *loss], ["frames", "labels"], ["ctc"])
+    keras2.write(folder / "with_loss.h5", whole, weights)
+
+
 @pytest.mark.parametrize("path", RUN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_example_runs(path: Path, folder: Path) -> None:
+    if path.stem == "keras" and not importlib.util.find_spec("keras"):
+        pytest.skip("pip install 'deepcruiser[keras]'")
     for package in NEEDED.get(path.name, ()):
         pytest.importorskip(package)
     namespace: dict[str, object] = {"__name__": "__docs__"}

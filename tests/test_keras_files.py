@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -273,3 +274,25 @@ def test_the_recogniser_of_somebody_else(shared: Path) -> None:
     scores = [rate.score(sample.text, run.output) for sample, run in zip(tests, runs, strict=True)]
     assert 0.2 < np.mean(scores) < 0.6
     assert all(run.traced.size == 200 and len(run.traced) > 50 for run in runs)
+
+
+@pytest.mark.shared
+def test_the_example(shared: Path, tmp_path: Path) -> None:
+    """On the 30 shortest of 600 utterances, so that it takes seconds."""
+    example = Path(__file__).resolve().parents[1] / "examples" / "keras_ctc.py"
+    corpus = sorted(dc.read_corpus(shared / "speech" / "librispeech-dev-clean")[:600], key=lambda one: len(one.input))
+    lines = [
+        json.dumps(
+            {"audio_filepath": str(shared / "speech" / "librispeech-dev-clean" / f"{one.id}.opus"), "text": one.text}
+        )
+        for one in corpus[:30]
+    ]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
+    model = shared / "models" / "keras-ctc" / "gru_2x200_spectrogram.h5"
+    command = [sys.executable, str(example), str(model), str(tmp_path / "corpus.jsonl"), "--runs", "32"]
+    command += ["--output", str(tmp_path / "run")]
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result.stderr
+    assert ": 32 runs, " in result.stdout
+    (failing, of) = re.findall(r"(\d+) of (\d+) failing tests fail again", result.stdout)[0]
+    assert failing == of

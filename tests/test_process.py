@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -311,3 +312,21 @@ def test_the_command_line(program: list[str], tmp_path: Path, monkeypatch: pytes
     result = CliRunner().invoke(main, [*given[:-1], "measured", "--guide", "none,2-SBCov", "--runs", "8"])
     assert result.exit_code == 2
     assert "needs a model of the system's states" in result.output
+
+
+def test_the_example(tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[1] / "examples" / "any_program.py"
+    command = [
+        sys.executable,
+        str(example),
+        str(sounds(tmp_path / "sounds")),
+        "--runs",
+        "32",
+        "--output",
+        str(tmp_path),
+    ]
+    result = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count(": 32 runs, ") == 2
+    for failing, of in re.findall(r"(\d+) of (\d+) fail again", result.stdout):
+        assert failing == of
