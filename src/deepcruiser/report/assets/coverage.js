@@ -42,7 +42,7 @@ function drawCoverage(data) {
   const chart = new uPlot({
     width: widthOf(place) || 600, height: height(widthOf(place)), legend: { show: false },
     scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.min(1, Math.max(0.02, (high || 0) * 1.08))] } },
-    axes: [axis(coverageView.over === "runs" ? "runs" : "time", { values: (u, ticks) => ticks.map(form), space: 70 }),
+    axes: [axis(coverageView.over === "runs" ? "runs" : "time", { values: (u, ticks) => ticks.map(form), space: 70, size: 30 }),
       axis("coverage", { values: (u, ticks) => ticks.map((y) => `${+(y * 100).toFixed(1)}%`), size: 56 })],
     cursor: { drag: { x: true, y: false }, points: { size: 7 } },
     series: [{}, ...lines.map((line) => ({

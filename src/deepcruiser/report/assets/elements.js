@@ -69,7 +69,7 @@ async function copy(button, text) {
 /** The looks that all charts share. */
 function axis(label, more = {}) {
   return {
-    label, labelSize: 18, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: colour("soft"),
+    label, labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: colour("soft"),
     grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, ...more,
   };
 }

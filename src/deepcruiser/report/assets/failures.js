@@ -19,6 +19,7 @@ function drawFailures(data, sounds) {
     + (data.left_out ? ` The worst ${number.format(data.failures.length)} of ${number.format(total)} are here; all are in ${folders}.` : "");
   const tools = document.getElementById("failures-tools");
   if (!tools.childElementCount || table.data !== data) filters(data, sounds, tools);
+  if (!table.data && !data.live && data.failures.length) table.open.add(idOf(selected(data)[0]));
   table.data = data;
   const found = selected(data);
   const pages = Math.max(1, Math.ceil(found.length / PAGE));
@@ -95,9 +96,13 @@ function head(data, again) {
     column("seed", "Seed", { class: "seed" }), element("th", { scope: "col", class: "more" }, element("span", { class: "hidden" }, "Details"))));
 }
 
+function idOf(test) {
+  return `test-${test.campaign}-${test.number}`;
+}
+
 function oneTest(test, data, sounds) {
   const told = data.campaigns[test.campaign];
-  const id = `test-${test.campaign}-${test.number}`;
+  const id = idOf(test);
   const said = test.pieces ? marked(test.pieces, " ") : test.kind === "wrong" ? [element("del", {}, plain(test.reference)), " ", element("ins", {}, plain(test.output))] : [plain(test.output)];
   const button = element("button", { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": id }, "Details");
   const row = element("tr", { class: "row" },
@@ -130,13 +135,22 @@ function oneTest(test, data, sounds) {
   return [row];
 }
 
+/** One of the two texts, expected (0) or answered (1), with what differs marked. */
+function oneSide(test, side) {
+  const text = plain(side ? test.output : test.reference);
+  if (!text) return ["(nothing)"];
+  if (!test.pieces) return [text];
+  const parts = test.pieces.filter((piece) => piece[side]);
+  return parts.flatMap((piece, i) => [i ? " " : "", piece[0] === piece[1] ? piece[side] : element(side ? "ins" : "del", { class: "plain" }, piece[side])]);
+}
+
 function details(test, data, sounds) {
   const told = data.campaigns[test.campaign];
   const parts = [];
   if (test.kind === "wrong") {
     parts.push(element("div", { class: "pair" },
-      element("div", {}, element("h4", {}, "Expected"), element("p", { class: "said" }, plain(test.reference) || "(nothing)")),
-      element("div", {}, element("h4", {}, "Answered" + (told.measure ? `, ${told.measure} ${Math.round(test.score * 100)}%` : "")), element("p", { class: "said" }, plain(test.output) || "(nothing)"))));
+      element("div", {}, element("h4", {}, "Expected"), element("p", { class: "said" }, ...oneSide(test, 0))),
+      element("div", {}, element("h4", {}, "Answered" + (told.measure ? `, ${told.measure} ${Math.round(test.score * 100)}%` : "")), element("p", { class: "said" }, ...oneSide(test, 1)))));
   } else {
     parts.push(element("h4", {}, test.kind), element("p", { class: "said raw" }, plain(test.output)));
   }

@@ -86,7 +86,7 @@ function seriesChart(input) {
     if (both) seed.lines.forEach((line, k) => lines.push({ values: column(seed, line), colour: LINES[(k + 1) % LINES.length], dash: [4, 4] }));
     const chart = new uPlot({
       width: widthOf(place) || 500, height: 200, legend: { show: false }, scales: { x: { time: false } },
-      axes: [axis("step"), axis("value", { size: 60 })],
+      axes: [axis("step", { size: 30 }), axis("value", { size: 60 })],
       series: [{}, ...lines.map((line) => ({ stroke: line.colour, width: 1.5, dash: line.dash, spanGaps: true, points: { show: false } }))],
     }, [at, ...lines.map((line) => line.values)], place);
     chart.root.setAttribute("role", "img");

@@ -8,6 +8,7 @@ const LAYERS = [
   { key: "mutants", text: "mutants, new", index: 5 },
   { key: "failing", text: "failing tests", index: 6, dot: true },
 ];
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 const spaceView = { campaign: 0, pair: 0, hidden: new Set() };
 
 function drawSpace(data) {
@@ -29,7 +30,7 @@ function drawSpace(data) {
   if (!data.spaces[spaceView.campaign]) spaceView.campaign = drawn[0][1];
   const space = data.spaces[spaceView.campaign];
   const pair = space.pairs[Math.min(spaceView.pair, space.pairs.length - 1)];
-  lead.textContent = "Each square is a cell of the abstract model, seen along two of its components. Squares beyond what training visited "
+  lead.textContent = "Each patch is a cell of the abstract model, seen along two of its components. Those beyond what training visited "
     + `are the boundary of ${space.steps} steps. Drag to zoom, double-click to see all.`;
   spaceTools(data, space, drawn, tools);
   const ys = pair.rows.map((row) => row[1]);
@@ -43,7 +44,7 @@ function drawSpace(data) {
     mode: 2, width: widthOf(place) || 600, height: height(widthOf(place)), legend: { show: false },
     scales: { x: { time: false, range: (u, a, b) => (a == null || !u.zoomed ? bounds.x : [a, b]) },
       y: { range: (u, a, b) => (a == null || !u.zoomed ? bounds.y : [a, b]) } },
-    axes: [axis(`${named(pair.x)}, index of the cell`), axis(pair.x === pair.y ? "" : named(pair.y), { size: 46 })],
+    axes: [axis(`${named(pair.x)}`, { size: 30, incrs: WHOLE }), axis(pair.x === pair.y ? "" : named(pair.y), { size: 46, incrs: WHOLE })],
     cursor: { drag: { x: true, y: true, uni: 20 }, points: { show: false }, x: false, y: false },
     series: [null, { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: (u) => paintCells(u, pair) }],
     hooks: { setCursor: [(u) => spaceTip(u, tip, known, space, pair)], setSelect: [(u) => { u.zoomed = true; }] },

@@ -1,0 +1,356 @@
+"""What a report tells, against the campaign itself; and the page, the texts and the XML made of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import xml.etree.ElementTree as ET
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import jiwer
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
+
+import deepcruiser as dc
+from deepcruiser.campaign.events import Ran, Seeded
+from deepcruiser.cli import main
+from deepcruiser.criteria import FIVE
+from deepcruiser.report.alignment import differences, word_errors
+from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.page import as_script, gathered, shown, write_page
+from deepcruiser.report.plain import as_markdown
+from deepcruiser.report.sounds import compressed, outline
+from tests import reports, toy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "sounds"
+    campaign = reports.sound_campaign(path)
+    assert len(campaign.failed) > 10
+    return path
+
+
+def report(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+
+def page_data(path: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data
+
+
+def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path, guide=[dc.BTCov, dc.SBCov(3)], runs=160)
+    told = Gathering(tmp_path).report()
+    system, model = toy.Reader(), toy.model()
+    start, end = [], []
+    for event in campaign.events:
+        if event.outcome not in ("kept", "dropped"):
+            continue
+        recipe, root = [], event
+        while isinstance(root, Ran):
+            recipe.append(root.transformation)
+            root = campaign._by_number[root.parent]
+        value = campaign.seeds[root.seed]
+        for change in reversed(recipe):
+            value = change(value)
+        trace = system.run([value])[0].trace
+        end.append(trace)
+        if isinstance(event, Seeded):
+            start.append(trace)
+    found = {each["name"]: each for each in told["coverage"]}
+    assert list(found) == ["BSCov", "2-SBCov", "BTCov", "ISCov", "WICov", "3-SBCov"]
+    for criterion in (*FIVE, dc.SBCov(3)):
+        assert found[criterion.name]["start"] == pytest.approx(criterion(model, start), abs=1e-12)
+        assert found[criterion.name]["executed"] == pytest.approx(criterion(model, end), abs=1e-12)
+    assert found["BTCov"]["queue"] == campaign.coverage[1][0]
+    assert found["BSCov"]["queue"] is None
+
+
+def test_counts_recipes_and_failures_are_those_of_the_campaign(folder: Path) -> None:
+    campaign, gathering = dc.Campaign.open(folder), Gathering(folder)
+    told = gathering.report()
+    assert told["runs"] == campaign.runs
+    assert told["state"] == "finished"
+    assert told["failing_tests"] == len(campaign.failed)
+    by_number = {test["number"]: test for test in gathering.failures}
+    for test in campaign.failed:
+        assert by_number[test.number]["recipe"] == [str(step) for step in test.recipe]
+        assert by_number[test.number]["seed"] == test.seed
+        assert by_number[test.number]["output"] == test.output
+    ran = [event for event in campaign.events if isinstance(event, Ran)]
+    for row in told["transformations"]:
+        mine = [event for event in ran if type(event.transformation).__name__ == row["kind"]]
+        assert row["tried"] == len(mine)
+        assert row["failed"] == sum(event.outcome == "failed" for event in mine)
+        scores = [event.score for event in mine if event.outcome != "rejected"]
+        assert row["mean_score"] == pytest.approx(np.mean(scores))
+
+
+def test_reading_on_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
+    toy.campaign(tmp_path, runs=32)
+    gathering = Gathering(tmp_path)
+    toy.campaign(tmp_path, runs=96)
+    gathering.update()
+    at_once = Gathering(tmp_path)
+    told, expected = gathering.report(), at_once.report()
+    assert told == expected
+    assert gathering.failures == at_once.failures
+    assert gathering.space() == at_once.space()
+
+
+def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None:
+    toy.campaign(tmp_path, runs=96)
+    space, model = Gathering(tmp_path).space(), toy.model()
+    assert space is not None
+    cells = model.grid.decode(model.states)
+    for pair in space["pairs"]:
+        assert pair["coarse"] == 1
+        rows = {(x, y): counts for x, y, *counts in pair["rows"]}
+        for x, y in {(cell[pair["x"]], cell[pair["y"]]) for cell in cells.tolist()}:
+            assert rows[x, y][0] == ((cells[:, pair["x"]] == x) & (cells[:, pair["y"]] == y)).sum()
+        assert sum(counts[0] for counts in rows.values()) == len(model.states)
+        assert sum(counts[1] for counts in rows.values()) == len(model.boundary(2))
+
+
+def test_many_cells_are_drawn_coarser_and_none_is_lost() -> None:
+    from deepcruiser.report.measuring import _projected
+
+    cells = np.stack(np.meshgrid(np.arange(-100, 100), np.arange(200)), -1).reshape(-1, 2)
+    drawn = _projected([cells, cells[:0]], 0, 1)
+    assert drawn["coarse"] == 4
+    assert sum(row[2] for row in drawn["rows"]) == len(cells)
+
+
+@given(st.lists(st.sampled_from("ab c d".split()), max_size=7), st.lists(st.sampled_from("ab c d".split()), max_size=7))
+def test_marked_words_are_the_errors_that_jiwer_counts(reference: list[str], output: list[str]) -> None:
+    pieces = word_errors(" ".join(reference), " ".join(output))
+    assert pieces is not None
+    assert " ".join(a for a, _ in pieces if a).split() == reference
+    assert " ".join(b for _, b in pieces if b).split() == output
+    wrong = sum(max(len(a.split()), len(b.split())) for a, b in pieces if a != b)
+    if reference:
+        assert wrong == round(jiwer.wer(" ".join(reference), " ".join(output)) * len(reference))
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_marked_characters_make_up_both_texts(before: str, now: str) -> None:
+    pieces = differences(before, now)
+    assert "".join(a for a, _ in pieces) == before
+    assert "".join(b for _, b in pieces) == now
+
+
+def test_a_sound_is_compressed_to_what_it_was_and_its_outline_is_its_loudness(tmp_path: Path) -> None:
+    audio = reports.Recording("x", 1).input
+    data, kind = compressed(audio)
+    assert kind == "audio/mpeg"
+    assert len(data) < len(audio) * 2 / 2  # half of 16 bits a sample
+    (tmp_path / "x.mp3").write_bytes(data)
+    again = dc.Audio.read(tmp_path / "x.mp3")
+    assert again.rate == audio.rate
+    error = again.samples[: len(audio)] - audio.samples[: len(again)]
+    assert np.square(error).mean() < 0.05 * np.square(audio.samples).mean()
+    import base64
+
+    peaks = np.frombuffer(base64.b64decode(outline(audio)), np.uint8)
+    assert len(peaks) == 160
+    assert peaks.max() == round(float(np.abs(audio.samples).max()) * 255)
+
+
+@given(st.text())
+def test_no_text_can_end_the_script_that_holds_it(text: str) -> None:
+    script = as_script({"text": text, "nasty": f"</script>{text}<!--\u2028"})
+    assert not set("<>&\u2028\u2029") & set(script)
+    assert json.loads(script)["text"] == text
+
+
+def test_the_page_is_whole_and_all_texts_in_it_are_escaped(folder: Path, tmp_path: Path) -> None:
+    result = report(folder, "-o", tmp_path / "page.html", "--embed", 3)
+    assert result.exit_code == 0, result.output
+    text = (tmp_path / "page.html").read_text()
+    assert reports.NASTY not in text
+    assert "&lt;script&gt;" not in page_data(tmp_path / "page.html")["failures"][0]["output"]
+    assert not re.findall(r"""(?:src|href)=["']?(?!data:|#)[^"'> ]+""", text.split("<script>")[0])
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy
+    assert "default-src &#39;none&#39;" in policy[1]
+    assert "unsafe" not in policy[1]
+    sounds = json.loads(re.search(r'id="sounds">(.*?)</script>', text)[1])  # type: ignore[index]
+    data = page_data(tmp_path / "page.html")
+    inside = {f"0/{test['input'][which]['file']}" for test in data["failures"][:3] for which in ("seed", "mutant")}
+    assert set(sounds) == inside
+    for test in data["failures"][3:]:
+        for which in ("seed", "mutant"):
+            file = test["input"][which]["file"]
+            assert f"0/{file}" in inside or (tmp_path / data["links"][0] / file).is_file()
+
+
+def test_a_page_in_the_folder_links_to_the_recordings_there(folder: Path) -> None:
+    assert report(folder, "--embed", 0).exit_code == 0
+    data = page_data(folder / "report.html")
+    for test in data["failures"]:
+        assert (folder / data["links"][0] / test["input"]["mutant"]["file"]).is_file()
+    assert not (folder / "report-sounds").exists()
+
+
+def test_many_failures_are_cut_to_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    monkeypatch.setattr("deepcruiser.report.page._ROOM", 5000)
+    campaigns = [Gathering(folder)]
+    data = gathered(campaigns)
+    page = shown(data, campaigns)
+    assert 0 < len(page["failures"]) < len(data["failures"])
+    assert page["left_out"] == len(data["failures"]) - len(page["failures"])
+    assert [test["score"] for test in data["failures"]] == sorted((t["score"] for t in data["failures"]), reverse=True)
+
+
+def test_texts_and_series_are_shown_as_such(tmp_path: Path) -> None:
+    toy.campaign(tmp_path / "texts")
+    reports.series_campaign(tmp_path / "series")
+    campaigns = [Gathering(tmp_path / name) for name in ("texts", "series")]
+    page = shown(gathered(campaigns), campaigns)
+    for test in page["failures"]:
+        if test["campaign"] == 0:
+            stored = (tmp_path / "texts" / "failed" / f"{test['number']:06}.txt").read_text()
+            assert "".join(now for _, now in test["input"]["pieces"]) == stored
+        else:
+            array = np.load(tmp_path / "series" / "failed" / f"{test['number']:06}.npy")
+            lines = test["input"]["mutant"]["lines"]
+            assert np.allclose(np.array(lines).T, array, rtol=1e-3)
+    assert {test["campaign"] for test in page["failures"]} == {0, 1}
+    write_page(campaigns, tmp_path / "both.html")
+
+
+def test_campaigns_are_compared(tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("same", 0), ("other", 1)):
+        toy.campaign(tmp_path / name, seed=seed, runs=96)
+    same = gathered([Gathering(tmp_path / "a"), Gathering(tmp_path / "same")])
+    assert {test["elsewhere"] for test in same["failures"]} == {"both"}
+    other = gathered([Gathering(tmp_path / "a"), Gathering(tmp_path / "other")])
+    recipes = [{(t["seed"], *t["recipe"]) for t in other["failures"] if t["campaign"] == i} for i in (0, 1)]
+    for test in other["failures"]:
+        known = (test["seed"], *test["recipe"]) in recipes[1 - test["campaign"]]
+        assert test["elsewhere"] == ("both" if known else "gone" if test["campaign"] else "new")
+    (coverage,) = [row for row in other["compared"] if row["what"] == "BSCov, all runs"]
+    first, second = coverage["values"]
+    assert coverage["marks"][1]["way"] == ("better" if second > first else "worse" if second < first else "")
+    assert f"{len(recipes[0] - recipes[1]):,} failing tests that are new" in other["verdicts"][0]
+    result = report(tmp_path / "a", tmp_path / "other", "-o", tmp_path / "both.html")
+    assert result.exit_code == 0
+    assert "Compared" in (tmp_path / "both.html").read_text()
+    assert "found only here" in report(tmp_path / "a", tmp_path / "other", "--text").stdout
+
+
+def test_text_markdown_and_json(folder: Path) -> None:
+    data = json.loads(report(folder, "--json").stdout)
+    told = data["campaigns"][0]
+    text = report(folder, "--text").stdout
+    assert f"{told['failing_tests']} failing tests" in text
+    assert all(f"{each['name']:12} {each['start']:8.2%} {each['executed']:8.2%}" in text for each in told["coverage"])
+    markdown = report(folder, "--markdown").stdout
+    assert "<script" not in markdown
+    assert f"### DeepCruiser: {told['failing_tests']} failing tests" in markdown
+    result = report(folder, "--text", "--json")
+    assert result.exit_code == 2
+    assert "one of" in result.output
+
+
+def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
+    data = {
+        "campaigns": [{"name": "x", "folder": "x", "failing_tests": 1, "failed": {"wrong": 1}, "failing_inputs": 1}],
+        "compared": [],
+        "verdicts": [],
+        "failures": [
+            {"campaign": 0, "number": 1, "seed": "a|b", "recipe": ["@all http://evil"], "kind": "wrong", "score": 1.0}
+        ],
+    }
+    more = {"failing_seeds": 1, "runs": 1, "seconds": 1.0, "guide": "", "oracle": "", "coverage": [], "measure": ""}
+    data["campaigns"][0].update(more)  # type: ignore[index, attr-defined]
+    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)")  # type: ignore[index, attr-defined]
+    (row,) = [line for line in as_markdown(data).splitlines() if line.startswith("| 1 ")]
+    assert row.count("|") == 5
+    assert not set("@`<[") & set(row)
+    assert "://" not in row
+
+
+def test_junit_lists_failing_tests_and_the_seeds_that_held(folder: Path, tmp_path: Path) -> None:
+    result = report(folder, "--junit", tmp_path / "found.xml")
+    assert result.exit_code == 0
+    assert not (tmp_path / "report.html").exists()
+    (suite,) = ET.parse(tmp_path / "found.xml").getroot()
+    campaign = dc.Campaign.open(folder)
+    failures = suite.findall("testcase/failure")
+    assert len(failures) == len(campaign.failed) == int(suite.attrib["failures"])
+    assert int(suite.attrib["tests"]) == len(suite)
+    assert any(reports.NASTY in failure.attrib["message"] for failure in failures)
+    held = {test.attrib["name"] for test in suite if not len(test)}
+    kept = {event.seed for event in campaign.events if isinstance(event, Seeded) and event.outcome == "kept"}
+    assert len(held) == len(kept - {test.seed for test in campaign.failed})
+
+
+def test_what_a_crash_says_may_hold_any_character(tmp_path: Path) -> None:
+    class Broken(toy.Reader):
+        def _run(self, text: str) -> dc.Run:
+            if len(text) > 15:
+                raise RuntimeError("\x00\x1b[31m\ufffe \ud800 <&>")
+            return super()._run(text)
+
+    campaign = toy.campaign(tmp_path / "x", system=Broken(), runs=96)
+    assert any(test.kind == "crash" for test in campaign.failed)
+    result = report(tmp_path / "x", "--junit", tmp_path / "x.xml")
+    assert result.exit_code == 0, result.exception
+    errors = ET.parse(tmp_path / "x.xml").getroot().findall("testsuite/testcase/error")
+    assert "\\x1b" in errors[0].attrib["message"]
+    for how in ("--text", "--markdown", "--json"):
+        assert "\x1b" not in report(tmp_path / "x", how).stdout
+    assert report(tmp_path / "x").exit_code == 0
+
+
+def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
+    for given_folder in (tmp_path, tmp_path / "nowhere"):
+        result = report(given_folder)
+        assert result.exit_code == 2
+        assert "there is no campaign in" in result.output
+    result = report(folder, "-o", tmp_path / "no" / "page.html")
+    assert result.exit_code == 2
+    assert "there is no folder" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+    moved = tmp_path / "moved"
+    shutil.copytree(folder, moved)
+    shutil.rmtree(moved / "seeds")
+    test = dc.Campaign.open(moved).failed[0]
+    (moved / "failed" / f"{test.number:06}.flac").write_bytes(b"no sound")
+    (moved / "abstract.model").unlink()
+    assert report(moved).exit_code == 0
+    data = page_data(moved / "report.html")
+    (found,) = [each for each in data["failures"] if each["number"] == test.number]
+    assert "seeds/" in found["input"]["seed"]["said"]
+    assert "cannot read" in found["input"]["mutant"]["said"]
+    assert data["spaces"] == [None]
+    assert [each["name"] for each in data["campaigns"][0]["coverage"]] == ["BSCov"]  # the guide's own is stored
+
+
+def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) -> None:
+    toy.campaign(tmp_path / "x", runs=16, oracle=dc.WordErrorRate(above=99))
+    assert report(tmp_path / "x", "--text").stdout.startswith(f"{tmp_path / 'x'}: no failing tests")
+    report(tmp_path / "x")
+    assert "none was found" in (tmp_path / "x" / "report.html").read_text()
+    with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
+        db.execute("UPDATE meta SET value = '\"\"' WHERE key = 'stopped'")  # as kill -9 leaves it
+    assert Gathering(tmp_path / "x").report()["state"] == "unfinished"
+    assert "unfinished" in report(tmp_path / "x", "--text").stdout
+    with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
+        db.execute("DROP TABLE territory")  # as campaigns were before
+    told = Gathering(tmp_path / "x")
+    assert told.space() is None
+    assert [each["name"] for each in told.report()["coverage"]] == ["BSCov"]

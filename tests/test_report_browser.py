@@ -1,0 +1,276 @@
+"""The report in a real browser: Debian's chromium and its driver, where they are installed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.page import write_page
+from deepcruiser.report.serving import serving
+from tests import reports, toy
+
+#: What Chromium needs as root and without a screen, and so that it asks nobody for anything by itself.
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --autoplay-policy=no-user-gesture-required --mute-audio "
+    "--force-prefers-reduced-motion"
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed: pip install selenium")
+    from selenium.webdriver.chrome.service import Service
+
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("there is no chromium with its driver: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for flag in FLAGS.split():
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('chromium')}")
+    options.add_argument("--window-size=1200,900")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    yield opened
+    opened.quit()
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("runs")
+    assert len(reports.sound_campaign(folder / "sounds").failed) > 25, "one page of the table holds them all"
+    reports.sound_campaign(folder / "unguided", guide="none", runs=48)
+    toy.campaign(folder / "texts")
+    reports.series_campaign(folder / "series")
+    toy.campaign(folder / "nothing", runs=16, oracle=dc.WordErrorRate(above=99))
+    made = {name: folder / name / "report.html" for name in ("sounds", "texts", "series", "nothing")}
+    for name, path in made.items():
+        write_page([Gathering(folder / name)], path, embed=5)
+    made["compared"] = folder / "compared.html"
+    write_page([Gathering(folder / "sounds"), Gathering(folder / "unguided")], made["compared"], embed=5)
+    return made
+
+
+@pytest.fixture
+def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[[str], Any]]:
+    """Opens a page; in the end nothing must have been asked for outside of it, and nothing complained of."""
+    browser.get_log("browser")
+    browser.get_log("performance")
+
+    def open_page(name: str) -> Any:
+        browser.get(pages[name].as_uri())
+        browser.execute_script("window.alert = () => { document.title = 'attacked'; };")
+        return browser
+
+    yield open_page
+    assert browser.title != "attacked"
+    complaints = [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+    assert not complaints
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    asked = [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+    inside = [path.parent.as_uri() for path in pages.values()]
+    outside = [url for url in asked if not url.startswith(("data:", "blob:", *inside))]
+    assert not outside
+    assert asked, "no request was seen at all, so the test shows nothing"
+
+
+def eventually(check: Callable[[], Any], seconds: float = 15.0) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := check()):
+        assert time.monotonic() < end, f"still {found!r}"
+        time.sleep(0.05)
+    return found
+
+
+def find(browser: Any, css: str) -> Any:
+    return browser.find_element("css selector", css)
+
+
+def texts(browser: Any, css: str) -> Any:
+    # At once, since the page may draw itself anew between two questions.
+    return browser.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.innerText)", css)
+
+
+def test_all_sections_are_there_and_fit_on_a_phone(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    assert texts(browser, "h2") == [
+        "Coverage over runs",
+        "State space",
+        "Transformations",
+        "Failing tests",
+        "How to reproduce",
+    ]
+    assert len(browser.find_elements("css selector", ".uplot canvas")) >= 2
+    assert all(canvas.size["width"] > 300 for canvas in browser.find_elements("css selector", ".uplot canvas"))
+    for chart in browser.find_elements("css selector", "section > .chart > .uplot"):
+        assert len(chart.get_attribute("aria-label")) > 40
+    for width in (390, 1200):
+        metrics = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        time.sleep(0.3)
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_seed_and_mutant_are_heard(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    rows = browser.find_elements("css selector", "tr.row .more button")
+    rows[7].click()  # one whose sound is beside the page, as five are inside
+    audios = eventually(lambda: (found := browser.find_elements("css selector", "audio")) and len(found) == 4 and found)
+    sources = [audio.get_attribute("src").partition(":")[0] for audio in audios]
+    assert sources.count("blob") >= 2
+    assert "file" in sources
+    for audio in audios:
+        browser.execute_script("arguments[0].play()", audio)
+        eventually(lambda: browser.execute_script("return arguments[0].currentTime > 0.1", audio))  # noqa: B023
+        assert 0.5 < browser.execute_script("return arguments[0].duration", audio) < 2
+    assert browser.execute_script("return [...document.querySelectorAll('audio')].filter(a => !a.paused).length") <= 1
+    drawn = "return [...document.querySelectorAll('.wave > div')].every(w => w.shadowRoot.querySelector('canvas'))"
+    assert browser.execute_script(drawn)
+
+
+def test_markup_in_a_transcript_is_text(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    assert any(reports.NASTY in text for text in texts(browser, "tr.row .what"))
+    assert browser.execute_script("return document.querySelectorAll('#failures script').length") == 0
+
+
+def test_sorting_filtering_and_turning_pages(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    heads = {head.text.strip(" ↓↑"): head for head in browser.find_elements("css selector", ".sortable button")}
+    heads["Run"].click()
+    numbers = [int(text) for text in texts(browser, "tr.row td:first-child")]
+    assert numbers == sorted(numbers)
+    assert len(numbers) == 25
+    assert find(browser, ".sortable th:first-child").get_attribute("aria-sort") == "ascending"
+    find(browser, "#failures-pager button:last-child").click()
+    more = [int(text) for text in texts(browser, "tr.row td:first-child")]
+    assert min(more) > max(numbers)
+    search = find(browser, "#failures-tools input")
+    search.send_keys("say-2 changespeed")
+    found = eventually(
+        lambda: (rows := texts(browser, "tr.row .seed")) and all("say-2" in row for row in rows) and rows
+    )
+    assert all("ChangeSpeed" in row for row in found)
+    search.send_keys(" nothing like this")
+    eventually(lambda: texts(browser, "#failures-pager span") == ["nothing matches"])
+
+
+def test_by_keyboard_alone(opened: Callable[[str], Any]) -> None:
+    browser = opened("texts")
+    from selenium.webdriver.common.keys import Keys
+
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    assert browser.switch_to.active_element.text == "Skip to the failing tests"
+    button = find(browser, "tr.row .more button")
+    assert button.get_attribute("aria-expanded") == "true"  # the worst is open from the start
+    browser.execute_script("arguments[0].focus()", button)
+    button.send_keys(Keys.ENTER)
+    eventually(lambda: not browser.find_elements("css selector", ".detail"))
+    button.send_keys(Keys.SPACE)
+    eventually(lambda: browser.find_elements("css selector", ".detail"))
+
+
+def test_hovering_tells_of_cells_and_of_coverage(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    from selenium.webdriver import ActionChains
+
+    for section, expected in (("coverage", "BSCov"), ("space", "cell (")):
+        over = find(browser, f"#{section}-chart .u-over")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", over)
+        width, height = over.size["width"], over.size["height"]
+        for x in range(-width // 2 + 10, width // 2 - 10, 40):
+            ActionChains(browser).move_to_element_with_offset(over, x, height // 20).perform()
+            if expected in find(browser, f"#{section}-chart .tip").text:
+                break
+        assert expected in find(browser, f"#{section}-chart .tip").text
+    before = browser.execute_script("return document.querySelector('#space-chart canvas').toDataURL()")
+    start = ActionChains(browser).move_to_element_with_offset(over, -width // 4, -height // 4).click_and_hold()
+    start.move_by_offset(width // 3, height // 3).release().perform()
+    zoomed = "return document.querySelector('#space-chart canvas').toDataURL() !== arguments[0]"
+    eventually(lambda: browser.execute_script(zoomed, before))
+
+
+def test_the_theme_is_switched_and_follows_the_system(opened: Callable[[str], Any]) -> None:
+    browser = opened("sounds")
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    for scheme, expected in (("dark", "rgb(18, 24, 31)"), ("light", "rgb(255, 255, 255)")):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        assert browser.execute_script(paper) == expected
+    find(browser, "#theme").click()
+    assert browser.execute_script(paper) == "rgb(18, 24, 31)"
+    find(browser, "#theme").click()
+    assert browser.execute_script(paper) == "rgb(255, 255, 255)"
+
+
+def test_the_command_to_run_again_is_copied(opened: Callable[[str], Any]) -> None:
+    browser = opened("texts")
+    command = find(browser, ".detail .command code").text
+    assert command.startswith("deepcruiser replay ")
+    find(browser, ".detail .copy").click()
+    eventually(lambda: find(browser, ".detail .copy").text == "Copied")
+
+
+def test_texts_are_compared_and_series_drawn(opened: Callable[[str], Any]) -> None:
+    browser = opened("texts")
+    assert texts(browser, ".detail ins")
+    browser = opened("series")
+    assert eventually(lambda: browser.find_elements("css selector", ".detail .uplot canvas"))
+
+
+def test_campaigns_side_by_side(opened: Callable[[str], Any]) -> None:
+    browser = opened("compared")
+    assert "Beside unguided, sounds has" in find(browser, ".verdict").text
+    from selenium.webdriver.support.ui import Select
+
+    Select(find(browser, "#failures-tools select[aria-label='Found in']")).select_by_value("new")
+    assert {text.split("\n")[0] for text in texts(browser, "tr.row td:nth-child(4)")} == {"sounds"}
+
+
+def test_no_failing_tests(opened: Callable[[str], Any]) -> None:
+    browser = opened("nothing")
+    assert find(browser, "#failures-lead").text == "None was found."
+
+
+def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:
+    """The campaign goes on while the page is open, and the page follows; what is not asked properly is not answered."""
+    toy.campaign(tmp_path / "x", runs=32)
+    with serving(tmp_path / "x") as url:
+        browser.get(url)
+        tile = "return document.querySelector('.tiles li:nth-child(2) b').textContent"
+        assert browser.execute_script(tile) == "32"
+        thread = threading.Thread(target=lambda: toy.campaign(tmp_path / "x", runs=96))
+        thread.start()
+        eventually(lambda: browser.execute_script(tile) == "96", 30)
+        thread.join()
+        browser.get("about:blank")
+        before = sorted(path.name for path in (tmp_path / "x").iterdir())
+        host = url.split("/")[2]
+        wrong = [
+            urllib.request.Request(url, headers={"Host": "evil.example"}),
+            urllib.request.Request(f"http://{host}/"),
+            urllib.request.Request(f"http://{host}/wrong/"),
+            urllib.request.Request(f"{url}campaign.db"),
+            urllib.request.Request(f"{url}failed/../campaign.db"),
+            urllib.request.Request(url, method="POST"),
+        ]
+        for request in wrong:
+            with pytest.raises(urllib.error.HTTPError) as caught:
+                urllib.request.urlopen(request)
+            assert caught.value.code in (404, 501)
+            caught.value.close()
+        assert sorted(path.name for path in (tmp_path / "x").iterdir()) == before
