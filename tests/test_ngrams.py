@@ -340,3 +340,7 @@ def test_command_with_wrong_files(tmp_path: Path) -> None:
         assert done.exit_code == 2
         assert words in done.output
         assert not (tmp_path / "x.lm").exists()
+    (tmp_path / "c.txt").write_text("a b")
+    done = CliRunner().invoke(main, ["language-model", str(tmp_path / "c.txt"), "-o", str(tmp_path / "no" / "x.lm")])
+    assert done.exit_code == 2
+    assert "create it first" in done.output

@@ -46,6 +46,8 @@ def language_model(
     for given in (*texts, *([held_out] if held_out else [])):
         if not given.is_file():
             raise FileError(f"there is no file {str(given)!r}")
+    if not output.parent.is_dir():  # told now and not when all is done
+        raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     model = NgramModel.build(
         (line for text in texts for line in lines(text)), order=order, prune=prune, vocabulary=vocabulary
     )

@@ -150,7 +150,8 @@ class DeepSpeechSystem:
             return read_alphabet(alphabet)
         if "alphabet" not in self.network.metadata:
             raise InputError(
-                f"{self.path.name} carries no alphabet: give the path of its alphabet.txt as the second argument"
+                f"{self.path.name} carries no alphabet: give the path of its alphabet.txt as well, "
+                f"system = dc.DeepSpeechSystem({str(self.path)!r}, 'alphabet.txt')"
             )
         return unpacked_alphabet(self.network.metadata["alphabet"], self.path)
 

@@ -38,7 +38,7 @@ def system_from_file(path: str | os.PathLike[str]) -> System:
     try:
         system: System = adapter(path)
     except InputError as error:
-        if "pip install" in str(error):
+        if "pip install" in str(error) or name == "DeepSpeechSystem":  # which knows its features
             raise
         raise InputError(f"{error}\n{_remedy(str(path), name)}") from None
     return system
