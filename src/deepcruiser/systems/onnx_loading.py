@@ -99,7 +99,10 @@ class Session:
         providers = _providers(runtime, device)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         try:
-            self._session = runtime.InferenceSession(model.SerializeToString(), options, providers=providers)
+            # Without its fallback, which would print of errors and try the same again.
+            self._session = runtime.InferenceSession(
+                model.SerializeToString(), options, providers=providers, enable_fallback=0
+            )
         except Exception as error:  # ONNX Runtime's own, which have no common base
             versions = ", ".join(f"{i.domain or 'ai.onnx'} {i.version}" for i in model.opset_import)
             raise FileError(
