@@ -163,7 +163,7 @@ def test_a_sound_is_compressed_to_what_it_was_and_its_outline_is_its_loudness(tm
     import base64
 
     peaks = np.frombuffer(base64.b64decode(outline(audio)), np.uint8)
-    assert len(peaks) == 160
+    assert len(peaks) == 120
     assert peaks.max() == round(float(np.abs(audio.samples).max()) * 255)
 
 

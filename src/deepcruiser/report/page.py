@@ -29,7 +29,7 @@ SCRIPTS = ("uplot.min.js", "wavesurfer.min.js", "elements.js", "coverage.js", "s
 STYLES = ("uplot.min.css", "page.css")
 SECTIONS = ("summary", "compare", "transformations", "reproduce")
 #: Failing tests beyond so many bytes are left out of the page.
-_ROOM = 1_800_000
+_ROOM = 2_200_000
 
 
 def gathered(campaigns: Sequence[Gathering]) -> dict[str, Any]:

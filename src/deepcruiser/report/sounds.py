@@ -14,7 +14,7 @@ from deepcruiser.errors import FileError
 #: The rates of MP3, in Hz.
 _RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 #: Points of an outline.
-_POINTS = 160
+_POINTS = 120
 
 
 def compressed(audio: Audio) -> tuple[bytes, str]:

@@ -1,0 +1,137 @@
+"""The report of a large campaign: how long it takes to write and to open, and how large it is.
+
+python -m benchmarks.report                 20,000 runs, 2,000 failing tests with their sounds
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import deepcruiser as dc
+from benchmarks.browser import browser
+from deepcruiser.campaign.events import Event, Ran, Seeded, Step
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.store import MODEL, Store
+from deepcruiser.campaign.territory import Territory
+from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.page import gathered, shown, write_page
+
+WORDS = ["the", "of", "and", "in", "he", "was", "that", "it", "his", "her", "with", "had", "for", "she", "not", "at"]
+
+
+def synthesised(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> None:
+    """A campaign's folder as the loop would leave it, of random walks and random words instead of a network."""
+    rng = np.random.default_rng(0)
+    mutations = Mutations()
+
+    def trace() -> dc.Trace:
+        moves = rng.normal(0, 1, (60, 8)) * np.geomspace(3, 0.3, 8)
+        states = np.concatenate([np.zeros((1, 8)), np.cumsum(moves, axis=0)])
+        return dc.Trace(states, rng.normal(0, 1, (60, 4)))
+
+    def words() -> str:
+        return " ".join(rng.choice(WORDS, 8))
+
+    model = dc.Profile.of([trace() for _ in range(400)], components=3).abstract(40)
+    sound = dc.Audio(0.1 * rng.standard_normal(24000), 16000)
+    territory, references = Territory(model), [words() for _ in range(seeds)]
+    nothing = np.empty(0, np.int64)
+    failing = set(rng.choice(np.arange(1, runs + 1), failures, replace=False).tolist())
+    with Store.open(folder, write=True) as store:
+        store.configure({"guide": "BSCov", "oracle": "word error rate above 0.3", **mutations.described()})
+        store.put("versions", {"python": "3"})
+        model.save(folder / MODEL)
+        events: list[Event] = []
+        for i, text in enumerate(references):
+            territory.add(model.visits(trace()), "seeds")
+            events.append(Seeded(i, f"seed-{i:04}", "kept", "", text, text, 0.0, "", nothing, ()))
+            store.keep_seed(i, lambda: sound)
+        _save(store, events, territory, runs=0)
+        for start in range(1, runs + 1, 16):
+            events, values = [], {}
+            for number in range(start, min(start + 16, runs + 1)):
+                failed = number in failing
+                territory.add(model.visits(trace()), "failed" if failed else "passed")
+                change = mutations.draw(mutations.kinds[int(rng.integers(9))], rng)
+                output, score = words(), float(rng.uniform(0.3, 1)) if failed else 0.0
+                outcome: Any = "failed" if failed else "dropped"
+                said = (outcome, "wrong" if failed else "", output, score, str(number), nothing, (), ())
+                events.append(Ran(number, -1 - int(rng.integers(seeds)), change, *said))
+                if failed:
+                    values[number] = sound
+            _save(store, events, territory, runs=start + len(events) - 1, values=values)
+        store.put("stopped", f"{runs:,} runs are done")
+
+
+def _save(
+    store: Store, events: list[Event], territory: Territory, *, runs: int, values: dict[int, Any] | None = None
+) -> None:
+    values = values or {}
+    inputs = tuple(values.get(event.number) if isinstance(event, Ran) else None for event in events)
+    history = {"runs": runs, "seconds": runs / 10, "queue": [0.1], "executed": [0.1 + runs / 1e5]}
+    about: dict[int, dict[str, Any]] = {number: {} for number in values}
+    store.save(Step(tuple(events), (), {}, inputs), Mutations(), history, about, territory.take())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=20_000)
+    parser.add_argument("--failures", type=int, default=2_000)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "large"
+        synthesised(folder, runs=given.runs, failures=given.failures)
+        began = time.perf_counter()
+        campaigns = [Gathering(folder)]
+        read = time.perf_counter() - began
+        for embed in (0, 25):
+            began = time.perf_counter()
+            page = folder / f"report-{embed}.html"
+            write_page(campaigns, page, embed=embed)
+            wrote = time.perf_counter() - began
+            print(f"{given.runs:,} runs, {given.failures:,} failing tests, sounds of {embed} inside: ", end="")
+            left_out = shown(gathered(campaigns), campaigns)["left_out"]
+            print(f"{page.stat().st_size / 1e6:.2f} MB, {left_out} left out; ", end="")
+            print(f"read in {read:.1f} s, written in {wrote:.1f} s")
+        with browser() as chromium:
+            for _ in range(3):
+                print(_opened(chromium, page))
+
+
+def _opened(chromium: Any, page: Path) -> str:
+    """How long the page takes to be there, and the slowest frame while it is scrolled from end to end."""
+    chromium.get("about:blank")
+    began = time.perf_counter()
+    chromium.get(page.as_uri())
+    chromium.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    seconds = time.perf_counter() - began
+    frames = chromium.execute_async_script(
+        """
+        const done = arguments[0], frames = [];
+        let last = performance.now(), y = 0;
+        const end = document.documentElement.scrollHeight;
+        (function step(now) {
+          frames.push(now - last); last = now; y += 60; scrollTo({top: y, behavior: "instant"});
+          if (y < end) requestAnimationFrame(step); else done(frames.slice(1));
+        })(last);
+        """
+    )
+    turn = chromium.execute_async_script(
+        """
+        const began = performance.now(), done = arguments[0];
+        document.querySelector(".sortable button").click();
+        requestAnimationFrame(() => done(performance.now() - began));
+        """
+    )
+    typical, slowest = np.median(frames), np.max(frames)
+    return f"opened in {seconds:.2f} s; frames {typical:.0f} ms, the slowest {slowest:.0f} ms; sorted in {turn:.0f} ms"
+
+
+if __name__ == "__main__":
+    main()
