@@ -76,7 +76,7 @@ def recogniser(path: Path, *, head: dict[str, Any]) -> tuple[Path, list[Array], 
 def test_a_loss_in_a_lambda_is_cut_off(tmp_path: Path, x: Array) -> None:
     path, weights, config = recogniser(tmp_path / "ctc.h5", head=lambda_layer("ctc"))
     with pytest.raises(
-        dc.FileError, match=r"layer 'ctc' is a Lambda, whose code .* is not run: .* output='softmax'; or"
+        dc.InputError, match=r"layer 'ctc' is a Lambda, whose code .* is not run: .* output='softmax'; or"
     ):
         dc.KerasSystem(path)
     (run,) = dc.KerasSystem(path, output="softmax").run([x])
@@ -92,7 +92,7 @@ def test_a_function_of_ones_own_in_place_of_a_lambda(tmp_path: Path, x: Array) -
     layer["config"]["batch_input_shape"] = [None, None, SIZE]
     weights = rnn_weights("SimpleRNN", SIZE, UNITS, np.random.default_rng(0))
     path = write(tmp_path / "net.h5", sequential([layer, lambda_layer("double")]), {"rnn": weights})
-    with pytest.raises(dc.FileError, match=r"output='rnn'; or give a function of your own, custom_objects=\{'double'"):
+    with pytest.raises(dc.InputError, match=r"output='rnn'; or give a function of your own, custom_objects=\{'double'"):
         dc.KerasSystem(path)
     (run,) = dc.KerasSystem(path, custom_objects={"double": lambda values: values * 2}).run([x])
     assert np.allclose(run.output, 2 * np.asarray(run.traced.states)[1:])
@@ -104,7 +104,7 @@ def test_code_in_an_archive_runs_only_if_it_is_trusted(keras: Any, tmp_path: Pat
     hidden = keras.layers.LSTM(UNITS, return_sequences=True, name="rnn")(first)
     model = keras.Model(given, keras.layers.Lambda(lambda values: values * 2, name="double")(hidden))
     model.save(tmp_path / "net.keras")
-    with pytest.raises(dc.FileError, match=r"layer 'double' is a Lambda.*output='rnn'"):
+    with pytest.raises(dc.InputError, match=r"layer 'double' is a Lambda.*output='rnn'"):
         dc.KerasSystem(tmp_path / "net.keras")
     (cut,) = dc.KerasSystem(tmp_path / "net.keras", output="rnn").run([x])
     (whole,) = dc.KerasSystem(tmp_path / "net.keras", trusted=True).run([x])

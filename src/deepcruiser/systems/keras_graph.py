@@ -92,7 +92,7 @@ class Graph:
         whole = (name for name in layers if not any(map(self._holds_code, self._above([name]))))
         before = next(whole, None)
         cut = f"cut the network before it, output={before!r}; or " if before else ""
-        raise FileError(
+        raise InputError(
             f"layer {held[0]!r} is a {kinds[held[0]]}, whose code is in the file and is not run: {cut}give a function "
             f"of your own, custom_objects={{{held[0]!r}: ...}}; or, if you trust whoever made the file, trusted=True"
         )

@@ -17,7 +17,7 @@ import numpy as np
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import InputError
-from deepcruiser.systems.program import Program, ProgramError
+from deepcruiser.systems.program import Program, ProgramError, check_command
 from deepcruiser.trace import Run, Trace
 
 #: A program that never answered is not started more often than this.
@@ -69,6 +69,7 @@ class ProcessSystem:
         self._limit = limit_seconds
         self._cwd = None if cwd is None else os.fspath(cwd)
         self._program: Program | None = None
+        check_command(self.command, cwd=self._cwd)
         self._answered = False
         self._failed: list[str] = []
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -29,6 +30,15 @@ class ProgramError(DeepCruiserError):
 
 class ProgramTimeoutError(ProgramError, TimeoutError):
     """A program gave no answer in time."""
+
+
+def check_command(command: Sequence[str], *, cwd: str | None) -> None:
+    """Refuse a program that is not there, before anything is given to it."""
+    name = command[0]
+    path = os.path.join(cwd or "", name) if os.path.dirname(name) else name
+    if shutil.which(path) is None:
+        why = "it is no program that can be run" if os.path.exists(path) else f"there is no program {name!r}"
+        raise FileError(f"cannot start {shlex.join(command)!r}: {why}; give the program's path and its arguments")
 
 
 class Program:
