@@ -230,6 +230,25 @@ def test_texts_and_series_are_shown_as_such(tmp_path: Path) -> None:
     write_page(campaigns, tmp_path / "both.html")
 
 
+def test_a_campaign_without_a_model_has_all_but_coverage(tmp_path: Path) -> None:
+    class Stateless(toy.Reader):
+        def _run(self, text: str) -> dc.Run:
+            return dc.Run(super()._run(text).output, None)
+
+    options: dict[str, Any] = {"oracle": dc.Disagreement(), "mutations": toy.MUTATIONS, "workers": 0, "runs": 64}
+    campaign = dc.fuzz(Stateless(), None, toy.seeds(), folder=tmp_path / "x", guide="none", **options)
+    assert report(tmp_path / "x").exit_code == 0
+    data = page_data(tmp_path / "x" / "report.html")
+    assert data["spaces"] == [None]
+    assert data["campaigns"][0]["coverage"] == []
+    assert len(data["failures"]) == len(campaign.failed) > 0
+    distinct = [test for test in data["failures"] if not test.get("again")]
+    assert len(distinct) == len({test.digest for test in campaign.failed}) < len(campaign.failed)
+    assert data["failures"][0]["replay"].endswith("--system FILE.py:NAME --data PATH")
+    for how in ("--text", "--markdown"):
+        assert f"{len(campaign.failed)} failing tests" in report(tmp_path / "x", how).stdout
+
+
 def test_campaigns_are_compared(tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("same", 0), ("other", 1)):
         toy.campaign(tmp_path / name, seed=seed, runs=96)

@@ -78,7 +78,7 @@ class Gathering:
         found = self.failures
         by_position = {event.position: event.seed for event in self._seeds}
         return {
-            "name": os.path.basename(os.path.abspath(self.folder)),
+            "name": "/".join(Path(os.path.abspath(self.folder)).parts[-2:]),
             "folder": os.fspath(self.folder),
             **self._about,
             "command": self._command(),

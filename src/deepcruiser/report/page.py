@@ -9,7 +9,7 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
@@ -21,7 +21,7 @@ from deepcruiser.errors import DeepCruiserError
 from deepcruiser.report.comparing import compared, mark_new, verdicts
 from deepcruiser.report.gathering import Gathering
 from deepcruiser.report.sounds import compressed
-from deepcruiser.report.words import clock, counted
+from deepcruiser.report.words import clock, counted, rate
 from deepcruiser.writing import whole_file
 
 ASSETS = Path(__file__).parent / "assets"
@@ -55,15 +55,19 @@ def gathered(campaigns: Sequence[Gathering]) -> dict[str, Any]:
 
 
 def shown(data: dict[str, Any], campaigns: Sequence[Gathering]) -> dict[str, Any]:
-    """What a page holds: the same with the inputs and the pictures, and of many failing tests the worst."""
+    """What a page holds: the same with the inputs and the pictures, and of many failing tests the worst.
+
+    A failing test whose input was already made by another recipe is marked with `again`.
+    """
     failures: list[dict[str, Any]] = []
-    room = _ROOM
+    room, inputs = _ROOM, set[tuple[int, str]]()
     for test in data["failures"]:
         gathering = campaigns[test["campaign"]]
-        where = os.fspath(gathering.folder)
-        replay = f"deepcruiser replay {shlex.quote(where)} {test['number']}"
+        replay = replay_command(data["campaigns"][test["campaign"]], test["number"])
         test = {**test, "replay": replay, "input": gathering.inputs.of(test["number"], test["position"])}
-        del test["sha256"]
+        which = test["campaign"], test.pop("sha256")
+        test |= {"again": True} if which in inputs else {}
+        inputs.add(which)
         room -= len(json.dumps(test))
         if room < 0:
             break
@@ -74,6 +78,12 @@ def shown(data: dict[str, Any], campaigns: Sequence[Gathering]) -> dict[str, Any
         "left_out": len(data["failures"]) - len(failures),
         "spaces": [each.space() for each in campaigns],
     }
+
+
+def replay_command(told: Mapping[str, Any], number: int | str = "") -> str:
+    """What makes a failing test again; a campaign that was begun in Python does not say what it was made with."""
+    more = "" if told["command"] else " --system FILE.py:NAME --data PATH"
+    return " ".join(f"deepcruiser replay {shlex.quote(told['folder'])} {number}{more}".split())
 
 
 def sounds_of(page: dict[str, Any], campaigns: Sequence[Gathering], count: int) -> dict[str, str]:
@@ -196,6 +206,8 @@ def _template(name: str) -> Any:
     )
     environment.filters.update(
         clock=clock,
+        rate=rate,
+        replay=replay_command,
         counted=counted,
         count=lambda value: "–" if value is None else f"{value:,}",
         share=lambda value: (

@@ -2,7 +2,7 @@
 // The failing tests: a table that is sorted, filtered and paged, each with its details.
 
 const PAGE = 25;
-const table = { sort: "score", down: true, page: 0, query: "", kind: "", change: "", where: "", open: new Set() };
+const table = { sort: "score", down: true, page: 0, query: "", kind: "", change: "", where: "", once: true, open: new Set() };
 
 function drawFailures(data, sounds) {
   const lead = document.getElementById("failures-lead");
@@ -56,11 +56,16 @@ function filters(data, sounds, tools) {
     const options = [["", "all campaigns"], ["new", `only in ${first}`], ["both", "in both"], ["gone", `only in ${others.join(", ")}`]];
     tools.append(choice("Found in", options, table.where, set("where")));
   }
+  if (data.failures.some((test) => test.again)) {
+    const box = element("input", { type: "checkbox", checked: table.once, onchange: () => set("once")(box.checked) });
+    tools.append(element("label", { class: "toggle" }, box, "each input once"));
+  }
 }
 
 function selected(data) {
   const words = table.query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = data.failures.filter((test) => {
+    if (table.once && test.again) return false;
     if (table.kind && test.kind !== table.kind) return false;
     if (table.change && !test.kinds.includes(table.change)) return false;
     if (table.where && test.elsewhere !== table.where) return false;
