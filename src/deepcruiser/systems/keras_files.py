@@ -69,7 +69,7 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
             raise FileError(f"it was written by Keras {version}: open it with Keras 2, and save it again")
         graph = Graph(
             json.loads(_text(described)),
-            Maker(old=version.startswith("2"), custom_objects=custom, trusted=trusted),
+            Maker(version=version, custom_objects=custom, trusted=trusted),
         )
         network = graph.network(output)
         for layer in network.layers:
@@ -122,14 +122,15 @@ def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], tru
             raise FileError("it is a ZIP archive without a config.json, so Keras did not write it")
         described = json.loads(archive.read("config.json"))
         notes = json.loads(archive.read("metadata.json")) if "metadata.json" in archive.namelist() else {}
-        old = str(notes.get("keras_version", "3")).startswith("2")
+        version = str(notes.get("keras_version", "3"))
+        old = version.startswith("2")
         foreign = sorted(set(_foreign(described)) - {*custom})
         if foreign and not trusted:
             raise FileError(
                 f"it names {', '.join(foreign)}, which is not of Keras: give it, custom_objects={{{foreign[0]!r}: ...}}"
             )
         if old or (not trusted and set(_classes(described)) & {*CODE, "__lambda__"}):
-            graph = Graph(described, Maker(old=old, custom_objects=custom, trusted=trusted))
+            graph = Graph(described, Maker(version=version, custom_objects=custom, trusted=trusted))
             network = graph.network(output)
             with _weights_of(archive, graph, network) as weights:
                 network.load_weights(weights)

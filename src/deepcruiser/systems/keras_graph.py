@@ -167,9 +167,9 @@ def _input_shape(entry: Mapping[str, Any]) -> Any:
 def _arguments(call: Any) -> tuple[list[Any], dict[str, Any]]:
     """What a layer is called with; tensors as tuples (layer, call, number)."""
     if isinstance(call, Mapping):  # Keras 3
-        return [_marked(value) for value in call["args"]], {
-            key: _marked(value) for key, value in call["kwargs"].items()
-        }
+        kwargs = {key: _marked(value) for key, value in call["kwargs"].items()}
+        kwargs.pop("mask", None)  # layers find it themselves; described, it would take operations that are no layers
+        return [_marked(value) for value in call["args"]], kwargs
     items = [call] if call and isinstance(call[0], str) else call
     kwargs = {key: _marked(value) for key, value in (items[0][3] if len(items[0]) > 3 else {}).items()}
     tensors = [_reference(item) for item in items]

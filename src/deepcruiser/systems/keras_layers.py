@@ -77,11 +77,12 @@ def hard_sigmoid_of_keras_2(x: Any) -> Any:
 
 
 class Maker:
-    """Makes the layers of one file."""
+    """Makes the layers of one file, which the given version of Keras wrote."""
 
-    def __init__(self, *, old: bool, custom_objects: Mapping[str, Any], trusted: bool) -> None:
+    def __init__(self, *, version: str, custom_objects: Mapping[str, Any], trusted: bool) -> None:
         self.keras = the_keras()
-        self.old = old
+        self.old = version.startswith("2")
+        self._before_tf = version.startswith(("2.0", "2.1.", "2.2", "2.3")) and not version.endswith("-tf")
         self.custom = custom_objects
         self.trusted = trusted
         # Bidirectional copies its layer by a description, in which the function needs a name that Keras knows.
@@ -103,13 +104,18 @@ class Maker:
             )
         if kind in self.custom and hasattr(cls, "from_config"):
             return cls.from_config(config)
-        return cls(**self._options(kind, name, cls, config))
+        layer = cls(**self._options(kind, name, cls, config))
+        if self._before_tf and isinstance(layer, self.keras.layers.Bidirectional):
+            for way in (layer.forward_layer, layer.backward_layer):
+                way.zero_output_for_mask = False  # at masked steps, the output before; since tf.keras, zeros
+        return layer
 
     def _options(self, kind: str, name: str, cls: Any, config: dict[str, Any]) -> dict[str, Any]:
         if self.old and kind in ("GRU", "GRUCell"):
             config.setdefault("reset_after", False)  # which older files do not say, and Keras 3 does not assume
-        takes = inspect.signature(cls.__init__).parameters
-        known = {*takes, "name", "dtype", "trainable", "activity_regularizer"} - {"self", "kwargs"}
+        own = [base.__init__ for base in cls.__mro__ if "__init__" in vars(base) and base is not object]
+        takes = {name for one in own for name in inspect.signature(one).parameters}
+        known = {*takes, "name", "dtype", "trainable", "activity_regularizer"} - {"self", "args", "kwargs"}
         options: dict[str, Any] = {}
         for key, value in config.items():
             key = _OPTIONS.get(kind, {}).get(key, key)
