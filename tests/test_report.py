@@ -6,6 +6,8 @@ import json
 import re
 import shutil
 import sqlite3
+import urllib.error
+import urllib.request
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from pathlib import Path
@@ -22,10 +24,12 @@ import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.cli import main
 from deepcruiser.criteria import FIVE
+from deepcruiser.errors import InputError
 from deepcruiser.report.alignment import differences, word_errors
 from deepcruiser.report.gathering import Gathering
 from deepcruiser.report.page import as_script, gathered, shown, write_page
 from deepcruiser.report.plain import as_markdown
+from deepcruiser.report.serving import serving
 from deepcruiser.report.sounds import compressed, outline
 from tests import reports, toy
 
@@ -373,3 +377,40 @@ def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) 
     told = Gathering(tmp_path / "x")
     assert told.space() is None
     assert [each["name"] for each in told.report()["coverage"]] == ["BSCov"]
+
+
+def test_fuzz_tells_where_its_page_is_and_closes_it_in_the_end(tmp_path: Path) -> None:
+    (tmp_path / "served.py").write_text(
+        "from tests import toy\nsystem, seeds, mutations = toy.Reader(), toy.seeds(), toy.MUTATIONS\n"
+    )
+    file = tmp_path / "served.py"
+    command = f"fuzz --system {file}:system --data {file}:seeds --mutations {file}:mutations --guide none"
+    command += f" --disagreement --runs 16 --workers 0 --serve -o {tmp_path / 'x'}"
+    result = CliRunner().invoke(main, command.split())
+    assert result.exit_code in (0, 1), result.output
+    url = re.search(r"live page, for this machine: (http://127\.0\.0\.1:\d+/[\w-]{12}/)\n", result.stderr)
+    assert url
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(url[1])
+
+
+def test_a_live_page_plays_sounds_in_parts(folder: Path) -> None:
+    number = dc.Campaign.open(folder).failed[0].number
+    name = f"failed/{number:06}.flac"
+    data = (folder / name).read_bytes()
+    with serving(folder) as url:
+        with urllib.request.urlopen(f"{url}{name}") as answer:
+            assert answer.read() == data
+            assert answer.headers["Accept-Ranges"] == "bytes"
+        for asked, expected in (("bytes=0-", data), ("bytes=100-199", data[100:200]), ("bytes=100-", data[100:])):
+            with urllib.request.urlopen(urllib.request.Request(f"{url}{name}", headers={"Range": asked})) as answer:
+                assert answer.status == 206
+                assert answer.read() == expected
+        with urllib.request.urlopen(f"{url}data.json?runs=0&state=running") as answer:
+            told = json.load(answer)
+        assert told["page"]["campaigns"][0]["runs"] == 96
+        assert reports.NASTY not in json.dumps(told["html"])
+        with urllib.request.urlopen(f"{url}data.json?runs=96&state=finished") as answer:
+            assert answer.status == 204
+    with pytest.raises(InputError, match="on port"), serving(folder, 70000):
+        pass

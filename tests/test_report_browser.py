@@ -202,6 +202,8 @@ def test_hovering_tells_of_cells_and_of_coverage(opened: Callable[[str], Any]) -
     start.move_by_offset(width // 3, height // 3).release().perform()
     zoomed = "return document.querySelector('#space-chart canvas').toDataURL() !== arguments[0]"
     eventually(lambda: browser.execute_script(zoomed, before))
+    ActionChains(browser).double_click(over).perform()
+    eventually(lambda: not browser.execute_script(zoomed, before))
 
 
 def test_the_theme_is_switched_and_follows_the_system(opened: Callable[[str], Any]) -> None:

@@ -60,7 +60,7 @@ class Store:
             raise FileError(f"another process is at work in {os.fspath(folder)!r}: wait for it or give another folder")
         try:
             connection = connect(path / DATABASE, SCHEMA)
-            for left in (path / "failed").glob(".*"):  # files that were being written when the process was killed
+            for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
                 left.unlink()
         except BaseException:
             lock.close()

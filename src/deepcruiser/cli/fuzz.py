@@ -179,6 +179,7 @@ def fuzz(
         click.echo(as_text(found))
         if found["worst"]:
             click.echo(f"to run one again: {program(ctx)} replay {output} {found['worst'][0]['number']}")
+            click.echo(f"to see and hear them: {program(ctx)} report {output}")
         click.echo(
             f"to go on: {typed(ctx)}" + (" (with more --runs)" if runs is not None and found["runs"] >= runs else "")
         )

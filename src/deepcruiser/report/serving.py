@@ -5,9 +5,10 @@ from __future__ import annotations
 import hmac
 import json
 import os
+import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -72,7 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
                 return self._answer(HTTPStatus.OK, json.dumps(told).encode(), "application/json")
             if INPUT_FILE.fullmatch(what) and what.endswith(".flac"):
                 with open(os.path.join(self.server.folder, what), "rb") as file:
-                    return self._answer(HTTPStatus.OK, file.read(), "audio/flac")
+                    return self._sound(file.read())
         except DeepCruiserError:
             if what == "":  # it has only just begun
                 return self._answer(HTTPStatus.OK, _WAITING, "text/html; charset=utf-8")
@@ -81,10 +82,22 @@ class _Handler(BaseHTTPRequestHandler):
             pass
         return self._answer(HTTPStatus.NOT_FOUND)
 
-    def _answer(self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain") -> None:
+    def _sound(self, data: bytes) -> None:
+        """A sound or the part of it that was asked for: players ask for parts, and Safari plays nothing else."""
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if asked is None or int(asked[1]) >= len(data):
+            return self._answer(HTTPStatus.OK, data, "audio/flac", {"Accept-Ranges": "bytes"})
+        first, last = int(asked[1]), min(int(asked[2] or len(data)), len(data) - 1)
+        where = {"Accept-Ranges": "bytes", "Content-Range": f"bytes {first}-{last}/{len(data)}"}
+        return self._answer(HTTPStatus.PARTIAL_CONTENT, data[first : last + 1], "audio/flac", where)
+
+    def _answer(
+        self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain", more: Mapping[str, str] | None = None
+    ) -> None:
         with suppress(ConnectionError):  # who asked has gone
             self.send_response(status)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+            headers |= more or {}
             headers |= {
                 "X-Content-Type-Options": "nosniff",
                 "X-Frame-Options": "DENY",
