@@ -25,7 +25,16 @@ from deepcruiser.report.words import clock, counted, rate
 from deepcruiser.writing import whole_file
 
 ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = ("uplot.min.js", "wavesurfer.min.js", "elements.js", "coverage.js", "space.js", "inputs.js", "failures.js")
+SCRIPTS = (
+    "uplot.min.js",
+    "wavesurfer.min.js",
+    "elements.js",
+    "coverage.js",
+    "space.js",
+    "inputs.js",
+    "details.js",
+    "failures.js",
+)
 STYLES = ("uplot.min.css", "page.css")
 SECTIONS = ("summary", "compare", "transformations", "reproduce")
 #: Failing tests beyond so many bytes are left out of the page.

@@ -32,8 +32,11 @@ const number = new Intl.NumberFormat("en");
 
 /** A labelled list to choose from; `options` are pairs of a value and a text. */
 function choice(label, options, chosen, change) {
-  const list = element("select", { "aria-label": label, onchange: () => change(list.value) },
-    ...options.map(([value, text]) => element("option", { value, selected: String(value) === String(chosen) }, text)));
+  const list = element(
+    "select",
+    { "aria-label": label, onchange: () => change(list.value) },
+    ...options.map(([value, text]) => element("option", { value, selected: String(value) === String(chosen) }, text)),
+  );
   return list;
 }
 
@@ -63,14 +66,23 @@ async function copy(button, text) {
     area.remove();
   }
   button.textContent = done ? "Copied" : "Select and copy";
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, 1500);
 }
 
 /** The looks that all charts share. */
 function axis(label, more = {}) {
   return {
-    label, labelSize: 20, labelGap: 0, labelFont: "12px system-ui, sans-serif", font: "12px system-ui, sans-serif", stroke: colour("soft"),
-    grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 4 }, ...more,
+    label,
+    labelSize: 20,
+    labelGap: 0,
+    labelFont: "12px system-ui, sans-serif",
+    font: "12px system-ui, sans-serif",
+    stroke: colour("soft"),
+    grid: { stroke: colour("line"), width: 1 },
+    ticks: { stroke: colour("line"), width: 1, size: 4 },
+    ...more,
   };
 }
 

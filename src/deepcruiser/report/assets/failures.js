@@ -2,7 +2,17 @@
 // The failing tests: a table that is sorted, filtered and paged, each with its details.
 
 const PAGE = 25;
-const table = { sort: "score", down: true, page: 0, query: "", kind: "", change: "", where: "", once: true, open: new Set() };
+const table = {
+  sort: "score",
+  down: true,
+  page: 0,
+  query: "",
+  kind: "",
+  change: "",
+  where: "",
+  once: true,
+  open: new Set(),
+};
 
 function drawFailures(data, sounds) {
   const lead = document.getElementById("failures-lead");
@@ -14,9 +24,13 @@ function drawFailures(data, sounds) {
     return;
   }
   const folders = data.campaigns.map((told) => `${told.folder}/failed`).join(", ");
-  lead.textContent = "Changed in ways that keep the meaning, and still answered wrongly. Each can be "
-    + (data.failures.some((test) => test.input.form === "sound") ? "heard" : "seen") + " and run again."
-    + (data.left_out ? ` The worst ${number.format(data.failures.length)} of ${number.format(total)} are here; all are in ${folders}.` : "");
+  lead.textContent =
+    "Changed in ways that keep the meaning, and still answered wrongly. Each can be " +
+    (data.failures.some((test) => test.input.form === "sound") ? "heard" : "seen") +
+    " and run again." +
+    (data.left_out
+      ? ` The worst ${number.format(data.failures.length)} of ${number.format(total)} are here; all are in ${folders}.`
+      : "");
   const tools = document.getElementById("failures-tools");
   if (!tools.childElementCount || table.data !== data) filters(data, sounds, tools);
   if (!table.data && !data.live && data.failures.length) table.open.add(idOf(selected(data)[0]));
@@ -27,33 +41,84 @@ function drawFailures(data, sounds) {
   forgetWaves();
   const again = () => drawFailures(data, sounds);
   const rows = found.slice(table.page * PAGE, (table.page + 1) * PAGE).flatMap((test) => oneTest(test, data, sounds));
-  place.replaceChildren(element("table", { class: "tests" },
-    element("caption", { class: "hidden" }, "Failing tests"), head(data, again), element("tbody", {}, ...rows)));
-  const shown = found.length ? `${number.format(table.page * PAGE + 1)}–${number.format(Math.min(found.length, (table.page + 1) * PAGE))} of ${number.format(found.length)}` : "nothing matches";
-  const turn = (by) => { table.page += by; again(); document.getElementById("failures").scrollIntoView(); };
-  document.getElementById("failures-pager").replaceChildren(
-    element("button", { type: "button", class: "quiet", disabled: table.page === 0, onclick: () => turn(-1) }, "← Previous"),
-    element("span", { role: "status" }, shown),
-    element("button", { type: "button", class: "quiet", disabled: table.page >= pages - 1, onclick: () => turn(1) }, "Next →"));
+  place.replaceChildren(
+    element(
+      "table",
+      { class: "tests" },
+      element("caption", { class: "hidden" }, "Failing tests"),
+      head(data, again),
+      element("tbody", {}, ...rows),
+    ),
+  );
+  const shown = found.length
+    ? `${number.format(table.page * PAGE + 1)}–${number.format(Math.min(found.length, (table.page + 1) * PAGE))} of ${number.format(found.length)}`
+    : "nothing matches";
+  const turn = (by) => {
+    table.page += by;
+    again();
+    document.getElementById("failures").scrollIntoView();
+  };
+  document
+    .getElementById("failures-pager")
+    .replaceChildren(
+      element(
+        "button",
+        { type: "button", class: "quiet", disabled: table.page === 0, onclick: () => turn(-1) },
+        "← Previous",
+      ),
+      element("span", { role: "status" }, shown),
+      element(
+        "button",
+        { type: "button", class: "quiet", disabled: table.page >= pages - 1, onclick: () => turn(1) },
+        "Next →",
+      ),
+    );
 }
 
 function filters(data, sounds, tools) {
-  const again = () => { table.page = 0; drawFailures(data, sounds); };
+  const again = () => {
+    table.page = 0;
+    drawFailures(data, sounds);
+  };
   const of = (values) => [...new Set(values)].sort();
-  const set = (name) => (value) => { table[name] = value; again(); };
+  const set = (name) => (value) => {
+    table[name] = value;
+    again();
+  };
   let waiting;
   const search = element("input", {
-    type: "search", placeholder: "Search texts, seeds, recipes", "aria-label": "Search the failing tests", value: table.query,
-    oninput: () => { clearTimeout(waiting); waiting = setTimeout(() => set("query")(search.value), 120); },
+    type: "search",
+    placeholder: "Search texts, seeds, recipes",
+    "aria-label": "Search the failing tests",
+    value: table.query,
+    oninput: () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(() => set("query")(search.value), 120);
+    },
   });
   const kinds = of(data.failures.map((test) => test.kind));
   const changes = of(data.failures.flatMap((test) => test.kinds));
   tools.replaceChildren(search);
-  if (kinds.length > 1) tools.append(choice("Kind of failure", [["", "all kinds"], ...kinds.map((kind) => [kind, kind])], table.kind, set("kind")));
-  tools.append(choice("Transformation", [["", "all transformations"], ...changes.map((name) => [name, name])], table.change, set("change")));
+  if (kinds.length > 1)
+    tools.append(
+      choice("Kind of failure", [["", "all kinds"], ...kinds.map((kind) => [kind, kind])], table.kind, set("kind")),
+    );
+  tools.append(
+    choice(
+      "Transformation",
+      [["", "all transformations"], ...changes.map((name) => [name, name])],
+      table.change,
+      set("change"),
+    ),
+  );
   if (data.campaigns.length > 1) {
     const [first, ...others] = data.campaigns.map((told) => told.name);
-    const options = [["", "all campaigns"], ["new", `only in ${first}`], ["both", "in both"], ["gone", `only in ${others.join(", ")}`]];
+    const options = [
+      ["", "all campaigns"],
+      ["new", `only in ${first}`],
+      ["both", "in both"],
+      ["gone", `only in ${others.join(", ")}`],
+    ];
     tools.append(choice("Found in", options, table.where, set("where")));
   }
   if (data.failures.some((test) => test.again)) {
@@ -69,13 +134,23 @@ function selected(data) {
     if (table.kind && test.kind !== table.kind) return false;
     if (table.change && !test.kinds.includes(table.change)) return false;
     if (table.where && test.elsewhere !== table.where) return false;
-    test.text ??= [test.number, test.seed, plain(test.reference), plain(test.output), ...test.recipe].join(" ").toLowerCase();
+    test.text ??= [test.number, test.seed, plain(test.reference), plain(test.output), ...test.recipe]
+      .join(" ")
+      .toLowerCase();
     return words.every((word) => test.text.includes(word));
   });
-  const key = { number: (test) => test.number, score: (test) => test.score, seed: (test) => test.seed, what: (test) => plain(test.reference), steps: (test) => test.recipe.length }[table.sort];
+  const key = {
+    number: (test) => test.number,
+    score: (test) => test.score,
+    seed: (test) => test.seed,
+    what: (test) => plain(test.reference),
+    steps: (test) => test.recipe.length,
+  }[table.sort];
   const way = table.down ? -1 : 1;
-  return found.map((test, i) => [key(test), i, test])
-    .sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1])).map((each) => each[2]);
+  return found
+    .map((test, i) => [key(test), i, test])
+    .sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1]))
+    .map((each) => each[2]);
 }
 
 function plain(value) {
@@ -87,81 +162,36 @@ function head(data, again) {
   const column = (name, text, more = {}) => {
     const sorted = table.sort === name;
     const arrow = sorted ? (table.down ? " ↓" : " ↑") : "";
-    return element("th", { scope: "col", "aria-sort": sorted ? (table.down ? "descending" : "ascending") : null, ...more },
-      element("button", { type: "button", onclick: () => {
-        table.down = sorted ? !table.down : name === "score";
-        table.sort = name;
-        again();
-        document.querySelector(`.sortable [aria-sort] button`)?.focus();
-      } }, text + arrow));
+    return element(
+      "th",
+      { scope: "col", "aria-sort": sorted ? (table.down ? "descending" : "ascending") : null, ...more },
+      element(
+        "button",
+        {
+          type: "button",
+          onclick: () => {
+            table.down = sorted ? !table.down : name === "score";
+            table.sort = name;
+            again();
+            document.querySelector(`.sortable [aria-sort] button`)?.focus();
+          },
+        },
+        text + arrow,
+      ),
+    );
   };
-  return element("thead", { class: "sortable" }, element("tr", {},
-    column("number", "Run"), column("score", measure || "Kind"), column("what", "Expected, and what came"),
-    data.campaigns.length > 1 ? element("th", { scope: "col", class: "where" }, "Campaign") : null,
-    column("seed", "Seed", { class: "seed" }), element("th", { scope: "col", class: "more" }, element("span", { class: "hidden" }, "Details"))));
-}
-
-function idOf(test) {
-  return `test-${test.campaign}-${test.number}`;
-}
-
-function oneTest(test, data, sounds) {
-  const told = data.campaigns[test.campaign];
-  const id = idOf(test);
-  const said = test.pieces ? marked(test.pieces, " ") : test.kind === "wrong" ? [element("del", {}, plain(test.reference)), " ", element("ins", {}, plain(test.output))] : [plain(test.output)];
-  const button = element("button", { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": id }, "Details");
-  const row = element("tr", { class: "row" },
-    element("td", {}, number.format(test.number)),
-    element("td", {}, told.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
-    element("td", { class: "what" }, ...said),
-    data.campaigns.length > 1 ? element("td", {}, told.name, element("span", { class: "mark" }, { new: "only here", gone: "only here", both: "in both" }[test.elsewhere])) : null,
-    element("td", { class: "seed" }, element("span", { class: "seedname" }, test.seed), element("div", { class: "steps" }, test.kinds.join(" → "))),
-    element("td", { class: "more" }, button));
-  const columns = row.childElementCount;
-  let detail = null;
-  const set = (open) => {
-    row.classList.toggle("open", open);
-    button.setAttribute("aria-expanded", String(open));
-    button.textContent = open ? "Close" : "Details";
-    table.open[open ? "add" : "delete"](id);
-    if (open && !detail) {
-      detail = element("tr", { class: "detail", id }, element("td", { colspan: columns }, details(test, data, sounds)));
-      row.after(detail);
-    } else if (!open && detail) {
-      for (const audio of detail.querySelectorAll("audio")) audio.pause();
-      detail.remove();
-      detail = null;
-    }
-  };
-  row.addEventListener("click", (event) => {
-    if (event.target === button || !String(getSelection())) set(!detail);
-  });
-  if (table.open.has(id)) queueMicrotask(() => row.isConnected && set(true));
-  return [row];
-}
-
-/** One of the two texts, expected (0) or answered (1), with what differs marked. */
-function oneSide(test, side) {
-  const text = plain(side ? test.output : test.reference);
-  if (!text) return ["(nothing)"];
-  if (!test.pieces) return [text];
-  const parts = test.pieces.filter((piece) => piece[side]);
-  return parts.flatMap((piece, i) => [i ? " " : "", piece[0] === piece[1] ? piece[side] : element(side ? "ins" : "del", { class: "plain" }, piece[side])]);
-}
-
-function details(test, data, sounds) {
-  const told = data.campaigns[test.campaign];
-  const parts = [];
-  if (test.kind === "wrong") {
-    parts.push(element("div", { class: "pair" },
-      element("div", {}, element("h4", {}, "Expected"), element("p", { class: "said" }, ...oneSide(test, 0))),
-      element("div", {}, element("h4", {}, "Answered" + (told.measure ? `, ${told.measure} ${Math.round(test.score * 100)}%` : "")), element("p", { class: "said" }, ...oneSide(test, 1)))));
-  } else {
-    parts.push(element("h4", {}, test.kind), element("p", { class: "said raw" }, plain(test.output)));
-  }
-  parts.push(showInput(test, data, sounds));
-  parts.push(element("h4", {}, `Recipe: what was done to the seed ${test.seed}, in order`),
-    element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))));
-  parts.push(element("h4", {}, "Run it again"), element("div", { class: "command" }, element("code", {}, test.replay), copyButton(test.replay)));
-  return element("div", {}, ...parts);
+  return element(
+    "thead",
+    { class: "sortable" },
+    element(
+      "tr",
+      {},
+      column("number", "Run"),
+      column("score", measure || "Kind"),
+      column("what", "Expected, and what came"),
+      data.campaigns.length > 1 ? element("th", { scope: "col", class: "where" }, "Campaign") : null,
+      column("seed", "Seed", { class: "seed" }),
+      element("th", { scope: "col", class: "more" }, element("span", { class: "hidden" }, "Details")),
+    ),
+  );
 }

@@ -5,8 +5,22 @@
   let data = JSON.parse(document.getElementById("data").textContent);
   const sounds = JSON.parse(document.getElementById("sounds").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const kept = { get: () => { try { return localStorage.getItem("deepcruiser-theme"); } catch { return null; } },
-    set: (theme) => { try { localStorage.setItem("deepcruiser-theme", theme); } catch { /* then it is not kept */ } } };
+  const kept = {
+    get: () => {
+      try {
+        return localStorage.getItem("deepcruiser-theme");
+      } catch {
+        return null;
+      }
+    },
+    set: (theme) => {
+      try {
+        localStorage.setItem("deepcruiser-theme", theme);
+      } catch {
+        /* then it is not kept */
+      }
+    },
+  };
 
   function drawAll() {
     drawCoverage(data);
@@ -36,7 +50,9 @@
   async function poll() {
     let wait = 2000;
     try {
-      const answer = await fetch(`data.json?runs=${data.campaigns[0].runs}&state=${data.campaigns[0].state}`, { cache: "no-store" });
+      const answer = await fetch(`data.json?runs=${data.campaigns[0].runs}&state=${data.campaigns[0].state}`, {
+        cache: "no-store",
+      });
       if (answer.status === 200) {
         const { page, html } = await answer.json();
         data = { ...data, ...page };
@@ -46,7 +62,10 @@
           if (place) place.innerHTML = text;
         }
         const playing = [...document.querySelectorAll("audio")].some((audio) => !audio.paused);
-        if (playing || document.activeElement?.closest("#failures")) { drawCoverage(data); drawSpace(data); } else drawAll();
+        if (playing || document.activeElement?.closest("#failures")) {
+          drawCoverage(data);
+          drawSpace(data);
+        } else drawAll();
       } else if (answer.status !== 204) throw new Error(answer.statusText);
     } catch {
       badge().textContent = "The campaign has ended, or cannot be reached any more: this is the last that was seen.";

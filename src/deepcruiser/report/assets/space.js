@@ -22,16 +22,19 @@ function drawSpace(data) {
   document.getElementById("space-note").textContent = "";
   if (!drawn.length) {
     lead.textContent = "";
-    place.append(data.campaigns[0].configuration.model
-      ? "This campaign did not note where its runs went, or its model is not in its folder: there is nothing to draw."
-      : "There is no abstract model in this campaign, so there are no states to draw.");
+    place.append(
+      data.campaigns[0].configuration.model
+        ? "This campaign did not note where its runs went, or its model is not in its folder: there is nothing to draw."
+        : "There is no abstract model in this campaign, so there are no states to draw.",
+    );
     return;
   }
   if (!data.spaces[spaceView.campaign]) spaceView.campaign = drawn[0][1];
   const space = data.spaces[spaceView.campaign];
   const pair = space.pairs[Math.min(spaceView.pair, space.pairs.length - 1)];
-  lead.textContent = "Each patch is a cell of the abstract model, seen along two of its components. Those beyond what training visited "
-    + `are the boundary of ${space.steps} steps. Drag to zoom, double-click to see all.`;
+  lead.textContent =
+    "Each patch is a cell of the abstract model, seen along two of its components. Those beyond what training visited " +
+    `are the boundary of ${space.steps} steps. Drag to zoom, double-click to see all.`;
   spaceTools(data, space, drawn, tools);
   const ys = pair.rows.map((row) => row[1]);
   const xs = pair.rows.map((row) => row[0]);
@@ -39,50 +42,107 @@ function drawSpace(data) {
   const height = (width) => Math.max(300, Math.min(520, Math.round(width * 0.62)));
   const tip = element("div", { class: "tip", hidden: true });
   const known = new Map(pair.rows.map((row) => [`${row[0]},${row[1]}`, row]));
-  const named = (c) => `component ${c + 1}` + (space.explained.length ? ` (${share(space.explained[c])} of the variance)` : "");
-  const chart = new uPlot({
-    mode: 2, width: widthOf(place) || 600, height: height(widthOf(place)), legend: { show: false },
-    scales: { x: { time: false, range: (u, a, b) => (a == null || !u.zoomed ? bounds.x : [a, b]) },
-      y: { range: (u, a, b) => (a == null || !u.zoomed ? bounds.y : [a, b]) } },
-    axes: [axis(`${named(pair.x)}`, { size: 30, incrs: WHOLE }), axis(pair.x === pair.y ? "" : named(pair.y), { size: 46, incrs: WHOLE })],
-    cursor: { drag: { x: true, y: true, uni: 20 }, points: { show: false }, x: false, y: false },
-    series: [null, { facets: [{ scale: "x", auto: true }, { scale: "y", auto: true }], paths: (u) => paintCells(u, pair) }],
-    hooks: { setCursor: [(u) => spaceTip(u, tip, known, space, pair)], setSelect: [(u) => { u.zoomed = true; }] },
-  }, [null, [xs, ys]], place);
-  chart.over.addEventListener("dblclick", () => { chart.zoomed = false; chart.setData(chart.data); });
+  const named = (c) =>
+    `component ${c + 1}` + (space.explained.length ? ` (${share(space.explained[c])} of the variance)` : "");
+  const chart = new uPlot(
+    {
+      mode: 2,
+      width: widthOf(place) || 600,
+      height: height(widthOf(place)),
+      legend: { show: false },
+      scales: {
+        x: { time: false, range: (u, a, b) => (a == null || !u.zoomed ? bounds.x : [a, b]) },
+        y: { range: (u, a, b) => (a == null || !u.zoomed ? bounds.y : [a, b]) },
+      },
+      axes: [
+        axis(`${named(pair.x)}`, { size: 30, incrs: WHOLE }),
+        axis(pair.x === pair.y ? "" : named(pair.y), { size: 46, incrs: WHOLE }),
+      ],
+      cursor: { drag: { x: true, y: true, uni: 20 }, points: { show: false }, x: false, y: false },
+      series: [
+        null,
+        {
+          facets: [
+            { scale: "x", auto: true },
+            { scale: "y", auto: true },
+          ],
+          paths: (u) => paintCells(u, pair),
+        },
+      ],
+      hooks: {
+        setCursor: [(u) => spaceTip(u, tip, known, space, pair)],
+        setSelect: [
+          (u) => {
+            u.zoomed = true;
+          },
+        ],
+      },
+    },
+    [null, [xs, ys]],
+    place,
+  );
+  chart.over.addEventListener("dblclick", () => {
+    chart.zoomed = false;
+    chart.setData(chart.data);
+  });
   chart.over.append(tip);
   fit(chart, place, height);
   const cells = space.cells;
-  const said = `${number.format(cells.training)} cells visited in training; the seeds reach ${number.format(cells.seeds)}, mutants that did not fail `
-    + `${number.format(cells.passed)} more, ${number.format(space.outside)} of them beyond training; failing tests pass through ${number.format(cells.failed)}.`;
-  document.getElementById("space-note").textContent = said
-    + (pair.coarse > 1 ? ` ${pair.coarse} × ${pair.coarse} cells are drawn as one.` : "");
+  const said =
+    `${number.format(cells.training)} cells visited in training; the seeds reach ${number.format(cells.seeds)}, mutants that did not fail ` +
+    `${number.format(cells.passed)} more, ${number.format(space.outside)} of them beyond training; failing tests pass through ${number.format(cells.failed)}.`;
+  document.getElementById("space-note").textContent =
+    said + (pair.coarse > 1 ? ` ${pair.coarse} × ${pair.coarse} cells are drawn as one.` : "");
   chart.root.setAttribute("role", "img");
   chart.root.setAttribute("aria-label", `Map of the state space: ${said}`);
 }
 
 function minMax(values) {
-  let low = Infinity, high = -Infinity;
-  for (const value of values) { low = Math.min(low, value); high = Math.max(high, value); }
+  let low = Infinity,
+    high = -Infinity;
+  for (const value of values) {
+    low = Math.min(low, value);
+    high = Math.max(high, value);
+  }
   return [low - 0.5, high + 1.5];
 }
 
 function spaceTools(data, space, drawn, tools) {
   const again = () => drawSpace(data);
   if (drawn.length > 1) {
-    tools.append(choice("Campaign", drawn.map(([, i]) => [i, data.campaigns[i].name]), spaceView.campaign,
-      (chosen) => { spaceView.campaign = Number(chosen); again(); }));
+    tools.append(
+      choice(
+        "Campaign",
+        drawn.map(([, i]) => [i, data.campaigns[i].name]),
+        spaceView.campaign,
+        (chosen) => {
+          spaceView.campaign = Number(chosen);
+          again();
+        },
+      ),
+    );
   }
   if (space.pairs.length > 1) {
-    tools.append(choice("Components", space.pairs.map((pair, i) => [i, `components ${pair.x + 1} and ${pair.y + 1}`]), spaceView.pair,
-      (chosen) => { spaceView.pair = Number(chosen); again(); }));
+    tools.append(
+      choice(
+        "Components",
+        space.pairs.map((pair, i) => [i, `components ${pair.x + 1} and ${pair.y + 1}`]),
+        spaceView.pair,
+        (chosen) => {
+          spaceView.pair = Number(chosen);
+          again();
+        },
+      ),
+    );
   }
   for (const layer of LAYERS) {
     const look = { fill: colour(layer.key), edge: layer.edge ? colour("soft") : "" };
-    tools.append(toggle(layer.text, look, !spaceView.hidden.has(layer.key), (on) => {
-      spaceView.hidden[on ? "delete" : "add"](layer.key);
-      again();
-    }));
+    tools.append(
+      toggle(layer.text, look, !spaceView.hidden.has(layer.key), (on) => {
+        spaceView.hidden[on ? "delete" : "add"](layer.key);
+        again();
+      }),
+    );
   }
 }
 
@@ -97,17 +157,35 @@ function layerOf(row) {
 
 function paintCells(u, pair) {
   const paths = Object.fromEntries(LAYERS.map((layer) => [layer.key, new Path2D()]));
-  const side = Math.min(Math.abs(u.valToPos(1, "x", true) - u.valToPos(0, "x", true)),
-    Math.abs(u.valToPos(1, "y", true) - u.valToPos(0, "y", true)));
+  const side = Math.min(
+    Math.abs(u.valToPos(1, "x", true) - u.valToPos(0, "x", true)),
+    Math.abs(u.valToPos(1, "y", true) - u.valToPos(0, "y", true)),
+  );
   const gap = side > 8 ? 1 : side > 4 ? 0.5 : 0;
   for (const row of pair.rows) {
-    const left = u.valToPos(row[0], "x", true), right = u.valToPos(row[0] + 1, "x", true);
-    const bottom = u.valToPos(row[1], "y", true), top = u.valToPos(row[1] + 1, "y", true);
-    if (right < u.bbox.left || left > u.bbox.left + u.bbox.width || bottom < u.bbox.top || top > u.bbox.top + u.bbox.height) continue;
+    const left = u.valToPos(row[0], "x", true),
+      right = u.valToPos(row[0] + 1, "x", true);
+    const bottom = u.valToPos(row[1], "y", true),
+      top = u.valToPos(row[1] + 1, "y", true);
+    if (
+      right < u.bbox.left ||
+      left > u.bbox.left + u.bbox.width ||
+      bottom < u.bbox.top ||
+      top > u.bbox.top + u.bbox.height
+    )
+      continue;
     const layer = layerOf(row);
-    if (layer) paths[layer].rect(left + gap, top + gap, Math.max(0.8, right - left - 2 * gap), Math.max(0.8, bottom - top - 2 * gap));
+    if (layer)
+      paths[layer].rect(
+        left + gap,
+        top + gap,
+        Math.max(0.8, right - left - 2 * gap),
+        Math.max(0.8, bottom - top - 2 * gap),
+      );
     if (row[6] && !spaceView.hidden.has("failing")) {
-      const radius = Math.max(1.2, side * 0.22), x = (left + right) / 2, y = (top + bottom) / 2;
+      const radius = Math.max(1.2, side * 0.22),
+        x = (left + right) / 2,
+        y = (top + bottom) / 2;
       paths.failing.moveTo(x + radius, y);
       paths.failing.arc(x, y, radius, 0, 2 * Math.PI);
     }
@@ -119,8 +197,16 @@ function paintCells(u, pair) {
   for (const key of ["boundary", "training", "seeds", "mutants", "failing"]) {
     u.ctx.fillStyle = colour(key);
     u.ctx.fill(paths[key]);
-    if (key === "failing") { u.ctx.strokeStyle = colour("paper"); u.ctx.lineWidth = 1; u.ctx.stroke(paths[key]); }
-    if (key === "boundary" && side > 5) { u.ctx.strokeStyle = colour("line"); u.ctx.lineWidth = 1; u.ctx.stroke(paths[key]); }
+    if (key === "failing") {
+      u.ctx.strokeStyle = colour("paper");
+      u.ctx.lineWidth = 1;
+      u.ctx.stroke(paths[key]);
+    }
+    if (key === "boundary" && side > 5) {
+      u.ctx.strokeStyle = colour("line");
+      u.ctx.lineWidth = 1;
+      u.ctx.stroke(paths[key]);
+    }
   }
   u.ctx.restore();
   return null;
@@ -131,13 +217,21 @@ function spaceTip(u, tip, known, space, pair) {
   const row = left < 0 ? null : known.get(`${Math.floor(u.posToVal(left, "x"))},${Math.floor(u.posToVal(top, "y"))}`);
   tip.hidden = !row;
   if (!row) return;
-  const width = (c) => (space.upper[c] - space.lower[c]) / space.partitions * pair.coarse;
-  const range = (c, i) => `${(space.lower[c] + i * width(c)).toFixed(2)} to ${(space.lower[c] + (i + 1) * width(c)).toFixed(2)}`;
-  const told = [[row[2], "in training"], [row[3], "of the boundary"], [row[4], "by seeds"], [row[5], "new by mutants"], [row[6], "by failing tests"]];
+  const width = (c) => ((space.upper[c] - space.lower[c]) / space.partitions) * pair.coarse;
+  const range = (c, i) =>
+    `${(space.lower[c] + i * width(c)).toFixed(2)} to ${(space.lower[c] + (i + 1) * width(c)).toFixed(2)}`;
+  const told = [
+    [row[2], "in training"],
+    [row[3], "of the boundary"],
+    [row[4], "by seeds"],
+    [row[5], "new by mutants"],
+    [row[6], "by failing tests"],
+  ];
   tip.replaceChildren(
     element("b", {}, pair.x === pair.y ? `cell ${row[0]}` : `cell (${row[0]}, ${row[1]})`),
     element("div", {}, `component ${pair.x + 1}: ${range(pair.x, row[0])}`),
     pair.x === pair.y ? null : element("div", {}, `component ${pair.y + 1}: ${range(pair.y, row[1])}`),
-    ...told.filter(([count]) => count).map(([count, what]) => element("div", {}, `${number.format(count)} ${what}`)));
+    ...told.filter(([count]) => count).map(([count, what]) => element("div", {}, `${number.format(count)} ${what}`)),
+  );
   placeTip(u, tip);
 }
