@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +100,25 @@ def test_the_same_command_gives_the_same_files(sounds: Path) -> None:
     section = (sounds / "once" / "rq1.md").read_text()
     assert "-o once`" in section
     assert str(sounds) not in section
+
+
+def test_ctrl_c_and_on(sounds: Path) -> None:
+    """Two processes at work are interrupted, and the same command goes on from there."""
+    given = "--system evaluated.py:system --data test --train train --seeds 12 --mutants 120 --jobs 2 -o stopped"
+    command = [sys.executable, "-m", "deepcruiser", "evaluate", "rq1", *given.split()]
+    with subprocess.Popen(command, cwd=sounds, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while len(list((sounds / "stopped" / "work").glob("*.batch"))) < 5 and process.poll() is None:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted: what was run is saved; to go on: python -m deepcruiser evaluate rq1" in said
+    known = {path: path.stat().st_mtime_ns for path in (sounds / "stopped" / "work").glob("*.batch")}
+    assert 5 <= len(known) < 12 * 8
+    assert evaluate("rq1 --seeds 12 --mutants 120 --jobs 1", output="stopped").exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in known} == known
+    with open(sounds / "stopped" / "rq1-data.csv") as file:
+        assert sum(1 for _ in file) > 12 * 100
 
 
 def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,7 +136,11 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         experiment = asked.load()
         experiment.open()
-        answer = _ask(ask, experiment, asked, jobs)
+        try:
+            answer = _ask(ask, experiment, asked, jobs)
+        except KeyboardInterrupt:
+            click.echo(f"interrupted: what was run is saved; to go on: {typed(ctx)}", err=True)
+            sys.exit(130)
         where = answer.write(
             folder, command=typed(ctx), seed=asked.seed, jobs=jobs, device=device_of(experiment.system)
         )

@@ -13,7 +13,7 @@ from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.configurations import saturation
 from deepcruiser.evaluate.experiment import Experiment, narrowed
 from deepcruiser.evaluate.figures import Figure, panels
-from deepcruiser.evaluate.mutants import Family, choose_seeds, families, run_batch
+from deepcruiser.evaluate.mutants import Family, Recipes, choose_seeds, families, run_batches
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.similarity import visited
 from deepcruiser.evaluate.tables import Table, shares
@@ -25,8 +25,8 @@ def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answ
     experiment = workers.experiment
     chosen = choose_seeds(workers, seeds)
     found = families(workers, chosen, mutants)
-    alone = [((record.seed, ()),) for record in chosen]
-    again = [batch.records[0] for batch in workers.do(run_batch, alone, stage="running seeds again", inputs=seeds)]
+    alone: list[Recipes] = [((record.seed, ()),) for record in chosen]
+    again = [batch.records[0] for batch in run_batches(workers, alone, stage="running seeds again", inputs=seeds)]
     rows = []
     for components in range(1, experiment.profile.projections.states.components + 1):
         rows += _rows(experiment, found, again, components)

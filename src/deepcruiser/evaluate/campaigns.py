@@ -69,7 +69,7 @@ def panel(experiment: Experiment, base: int) -> list[tuple[Criterion, AbstractMo
 
 @dataclass(frozen=True)
 class Task:
-    """A campaign to run: an arm, its random seed, its runs, and the seeds by the batches that they were run in."""
+    """A campaign to run: an arm, its random seed, its runs, and the names of its seeds, which were gathered."""
 
     arm: Arm
     number: int
@@ -78,14 +78,14 @@ class Task:
     seeds: tuple[str, ...]
 
 
-def run_campaign(experiment: Experiment, task: Task, records: Sequence[Record]) -> dict[str, Any]:
+def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     """What a campaign came to, from its file if it is known."""
     name = hashlib.sha256(json.dumps([asdict(task), experiment.components, experiment.partitions]).encode()).hexdigest()
     path = experiment.folder / WORK / f"{name[:32]}.campaign"
     if path.is_file():
         experiment.laboratory.watch(task.runs, 0)
         return _read(path)
-    found = _campaign(experiment, task, records)
+    found = _campaign(experiment, task)
     with whole_file(path) as file:
         file.write(json.dumps(found).encode())
     return found
@@ -138,7 +138,7 @@ class Bench(Workshop):
         """There is nothing to keep: the laboratory has it."""
 
 
-def _campaign(experiment: Experiment, task: Task, records: Sequence[Record]) -> dict[str, Any]:
+def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     arm, components = task.arm, experiment.components
     guide = Guide((criterion(arm.criterion),), arm.keep)
     state = State(
@@ -150,7 +150,7 @@ def _campaign(experiment: Experiment, task: Task, records: Sequence[Record]) -> 
     def run(values: list[Record]) -> list[Run | Problem]:
         return [record.result(components) for record in values]
 
-    seeds = Known(experiment.seeds, records)
+    seeds = Known(experiment.seeds, experiment.laboratory.gathered([(name, ()) for name in task.seeds]))
     for sown in sow(seeds, state.coverages, run, experiment.oracle, batch_size=experiment.batch_size):
         state.apply(sown)
         if sown.outcome == "kept":

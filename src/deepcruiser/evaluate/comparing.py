@@ -10,7 +10,6 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.campaigns import Arm, Task, arms, panel, run_campaign
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.mutants import choose_seeds, is_right
-from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
 from deepcruiser.evaluate.working import Workers
 
@@ -89,11 +88,7 @@ def compare(workers: Workers, *, seeds: int, runs: int, campaigns: int, base: in
     every = arms(experiment.partitions, base)
     # Campaigns with one random number begin alike, so those are asked for one after the other and find that known.
     tasks = [Task(arm, number, runs, base, names) for number in range(campaigns) for arm in every]
-    units = [(task, tuple(right)) for task in tasks]
-    found = workers.do(_run, units, stage="running campaigns", inputs=runs * len(tasks))
+    experiment.laboratory.gather(right)
+    found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=runs * len(tasks))
     by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
     return Campaigns(experiment, base, seeds, runs, by_arm)
-
-
-def _run(experiment: Experiment, unit: tuple[Task, Sequence[Record]]) -> Found:
-    return run_campaign(experiment, *unit)

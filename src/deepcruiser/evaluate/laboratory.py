@@ -56,14 +56,31 @@ class Laboratory:
 
     def batch(self, recipes: Sequence[Recipe]) -> Batch:
         """What came of these inputs, in their order: as it is known, or else they are made and run now."""
-        path = self.folder / f"{self._digest(recipes)}.batch"
+        path = self._path(recipes)
         if path.is_file():
-            batch = Batch.load(path, recipes)
+            batch = self.known(recipes)
         else:
             batch = self._run(recipes)
             batch.save(path, self.mutations)
         self.watch(len(recipes), batch.steps)
         return batch
+
+    def known(self, recipes: Sequence[Recipe]) -> Batch:
+        """What came of these inputs, which were run before."""
+        return Batch.load(self._path(recipes), recipes)
+
+    def gather(self, records: Sequence[Record]) -> None:
+        """Put records from several batches side by side, for other processes to find them by their recipes."""
+        path = self._path([(record.seed, record.recipe) for record in records], "gathered")
+        if not path.is_file():
+            Batch(tuple(records), 0.0).save(path, self.mutations)
+
+    def gathered(self, recipes: Sequence[Recipe]) -> tuple[Record, ...]:
+        """Records that were put side by side."""
+        return Batch.load(self._path(recipes, "gathered"), recipes).records
+
+    def _path(self, recipes: Sequence[Recipe], kind: str = "batch") -> Path:
+        return self.folder / f"{self._digest(recipes)}.{kind}"
 
     def _digest(self, recipes: Sequence[Recipe]) -> str:
         plain = [[seed, [self.mutations.to_dict(change) for change in changes]] for seed, changes in recipes]

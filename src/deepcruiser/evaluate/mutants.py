@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -13,6 +13,8 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.records import Batch, Recipe, Record
 from deepcruiser.evaluate.working import Workers
+
+Recipes = tuple[Recipe, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +53,7 @@ def choose_seeds(
     names = list(experiment.seeds)
     order = [names[i] for i in np.random.default_rng(experiment.seed).permutation(len(names))]
     size = experiment.batch_size
-    batches = [tuple((name, ()) for name in order[start : start + size]) for start in range(0, len(order), size)]
+    batches = _batches([(name, ()) for name in order], size)
     found: list[Record] = []
     ran = 0
     while batches and len(found) < count:
@@ -59,7 +61,7 @@ def choose_seeds(
         now = ceil((count - len(found)) / share / size)
         wave, batches = batches[:now], batches[now:]
         ran += (inputs := sum(map(len, wave)))
-        for batch in workers.do(run_batch, wave, stage="running seeds", inputs=inputs):
+        for batch in run_batches(workers, wave, stage="running seeds", inputs=inputs):
             found += [record for record in batch.records if record.ran and accept(experiment, record)]
     if len(found) < count:
         raise InputError(
@@ -69,26 +71,42 @@ def choose_seeds(
     return found[:count]
 
 
-def run_batch(experiment: Experiment, recipes: tuple[Recipe, ...]) -> Batch:
-    return experiment.laboratory.batch(recipes)
+def run_batches(workers: Workers, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:
+    """All batches, run side by side."""
+    workers.do(_run_batch, batches, stage=stage, inputs=inputs)
+    return [workers.experiment.laboratory.known(batch) for batch in batches]
+
+
+def _run_batch(experiment: Experiment, batch: Recipes) -> None:
+    experiment.laboratory.batch(batch)
 
 
 def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family]:
     """Every seed with its mutants, which depend on the seed's name and the experiment's seed alone."""
     if mutants < 1:
         raise InputError(f"at least 1 mutant of each seed is needed, not {mutants}")
+    experiment = workers.experiment
     units = [(seed.seed, mutants) for seed in seeds]
-    total = len(seeds) * mutants
-    found = workers.do(_run_family, units, stage="running mutants", inputs=total)
-    return [
-        Family(seed, tuple(record for batch in batches for record in batch.records), sum(b.seconds for b in batches))
-        for seed, batches in zip(seeds, found, strict=True)
-    ]
+    workers.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
+    found = []
+    for seed in seeds:
+        batches = [experiment.laboratory.known(batch) for batch in _family(experiment, seed.seed, mutants)]
+        records = tuple(record for batch in batches for record in batch.records)
+        found.append(Family(seed, records, sum(batch.seconds for batch in batches)))
+    return found
 
 
-def _run_family(experiment: Experiment, unit: tuple[str, int]) -> list[Batch]:
-    recipes, size = list(_recipes(experiment, *unit)), experiment.batch_size
-    return [experiment.laboratory.batch(recipes[start : start + size]) for start in range(0, len(recipes), size)]
+def _run_family(experiment: Experiment, unit: tuple[str, int]) -> None:
+    for batch in _family(experiment, *unit):
+        experiment.laboratory.batch(batch)
+
+
+def _family(experiment: Experiment, name: str, mutants: int) -> tuple[Recipes, ...]:
+    return _batches(list(_recipes(experiment, name, mutants)), experiment.batch_size)
+
+
+def _batches(recipes: Sequence[Recipe], size: int) -> tuple[Recipes, ...]:
+    return tuple(tuple(recipes[start : start + size]) for start in range(0, len(recipes), size))
 
 
 def _recipes(experiment: Experiment, name: str, mutants: int) -> Iterator[Recipe]:

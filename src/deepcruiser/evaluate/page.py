@@ -33,9 +33,9 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
     for name, folder in found:
         section = (folder / f"{name}.md").read_text(encoding="utf-8")
         section = section.replace(f"]({name}.svg)", f"]({pictures.name}/{name}.svg)")
-        for file in (f"{name}.svg", f"{name}.png"):
-            if (folder / file).resolve() != (pictures / file).resolve():
-                shutil.copyfile(folder / file, pictures / file)
+        for picture in (f"{name}.svg", f"{name}.png"):
+            if (folder / picture).resolve() != (pictures / picture).resolve():
+                shutil.copyfile(folder / picture, pictures / picture)
         text = _placed(text, name, section)
     with whole_file(page) as file:
         file.write(text.encode())

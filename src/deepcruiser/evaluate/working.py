@@ -23,6 +23,8 @@ Unit = TypeVar("Unit")
 Result = TypeVar("Result")
 #: Seconds between two looks at what the processes have done.
 _INTERVAL = 0.5
+#: Seconds that a process has to finish its batch after an interruption.
+_PATIENCE = 5.0
 
 
 class Workers:
@@ -49,6 +51,7 @@ class Workers:
         self._pool: ProcessPoolExecutor | None = None
         if jobs > 1:
             context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+            self._others = set(multiprocessing.active_children())
             self._counts: Any = context.Array("q", 2)
             self._stop = context.Event()
             begin: Callable[[], None] = partial(_begin, load, self._counts, self._stop)
@@ -60,14 +63,21 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._pool is not None:
-            self._stop.set()
-            self._pool.shutdown(cancel_futures=True)
+        if self._pool is None:
+            return
+        self._stop.set()
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - self._others if kind is not None else ():
+            process.join(_PATIENCE)
+            process.terminate()  # whatever it waits for; what it has done is on disk
 
     def do(
         self, work: Callable[[Experiment, Unit], Result], units: Sequence[Unit], *, stage: str, inputs: int
     ) -> list[Result]:
-        """The results of all pieces, in their order; `inputs` is how many there are to run in all of them."""
+        """The results of all pieces, in their order; `inputs` is how many there are to run in all of them.
+
+        Pieces and results go through pipes, so what is large goes by way of the laboratory's folder.
+        """
         progress = Progress(inputs, stage=stage, watch=self._watch)
         if self._pool is None:
             return self._do_here(work, units, progress)
