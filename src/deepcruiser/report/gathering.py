@@ -76,7 +76,6 @@ class Gathering:
         """Everything but the failing tests, as JSON holds it."""
         last, configuration = self._history[-1], self._about["configuration"]
         found = self.failures
-        by_position = {event.position: event.seed for event in self._seeds}
         return {
             "name": "/".join(Path(os.path.abspath(self.folder)).parts[-2:]),
             "folder": os.fspath(self.folder),
@@ -99,7 +98,6 @@ class Gathering:
             "failing_inputs": len({test["sha256"] for test in found}),
             "failing_seeds": len({test["position"] for test in found}),
             "first_failure": min((test["number"] for test in found), default=None),
-            "worst_seeds": Counter(by_position[test["position"]] for test in found).most_common(5),
             "rejected": dict(self._rejected),
             "transformations": [_row(kind, counts) for kind, counts in self._kinds.items()],
         }

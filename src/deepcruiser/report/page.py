@@ -39,6 +39,8 @@ STYLES = ("uplot.min.css", "page.css")
 SECTIONS = ("summary", "compare", "transformations", "reproduce")
 #: Failing tests beyond so many bytes are left out of the page.
 _ROOM = 2_200_000
+#: So many seeds are named.
+_SEEDS = 200
 
 
 def gathered(campaigns: Sequence[Gathering]) -> dict[str, Any]:
@@ -83,10 +85,19 @@ def shown(data: dict[str, Any], campaigns: Sequence[Gathering]) -> dict[str, Any
         failures.append(test)
     return {
         **data,
+        "campaigns": [_without_lists(told) for told in data["campaigns"]],
         "failures": failures,
         "left_out": len(data["failures"]) - len(failures),
         "spaces": [each.space() for each in campaigns],
     }
+
+
+def _without_lists(told: Mapping[str, Any]) -> dict[str, Any]:
+    """A campaign of which the page needs not every seed."""
+    names = told["configuration"].get("seeds") or told["kept"]
+    configuration = {key: value for key, value in told["configuration"].items() if key != "seeds"}
+    short = {key: value for key, value in told.items() if key != "kept"}
+    return {**short, "configuration": configuration, "seed_names": names[:_SEEDS]}
 
 
 def replay_command(told: Mapping[str, Any], number: int | str = "") -> str:

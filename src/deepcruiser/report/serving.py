@@ -18,7 +18,7 @@ from urllib.parse import parse_qs, urlsplit
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.report.gathering import Gathering
 from deepcruiser.report.inputs import INPUT_FILE
-from deepcruiser.report.page import SECTIONS, gathered, rendered, section, shown
+from deepcruiser.report.page import gathered, rendered, section, shown
 
 HOST = "127.0.0.1"
 _WAITING = b"<!doctype html><meta http-equiv=refresh content=1><title>DeepCruiser</title><p>The seeds are being run."
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
                 page = self.server.page(seen=(asked.get("runs", [""])[0], asked.get("state", [""])[0]))
                 if page is None:
                     return self._answer(HTTPStatus.NO_CONTENT)
-                told = {"page": page, "html": {name: section(name, page) for name in SECTIONS if name != "compare"}}
+                told = {"page": page, "html": {name: section(name, page) for name in ("summary", "transformations")}}
                 return self._answer(HTTPStatus.OK, json.dumps(told).encode(), "application/json")
             if INPUT_FILE.fullmatch(what) and what.endswith(".flac"):
                 with open(os.path.join(self.server.folder, what), "rb") as file:

@@ -23,7 +23,7 @@ function oneTest(test, data, sounds) {
     { class: "row" },
     element("td", {}, number.format(test.number)),
     element("td", {}, told.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
-    element("td", { class: "what" }, ...said),
+    element("td", { class: "what" }, element("div", { class: "clamp" }, ...said)),
     data.campaigns.length > 1
       ? element(
           "td",

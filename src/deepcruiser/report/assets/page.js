@@ -62,10 +62,10 @@
           if (place) place.innerHTML = text;
         }
         const playing = [...document.querySelectorAll("audio")].some((audio) => !audio.paused);
-        if (playing || document.activeElement?.closest("#failures")) {
-          drawCoverage(data);
-          drawSpace(data);
-        } else drawAll();
+        // What someone is looking into stays as it is.
+        if (!document.querySelector("#coverage-chart:hover")) drawCoverage(data);
+        if (!document.querySelector("#space-chart:hover")) drawSpace(data);
+        if (!playing && !document.activeElement?.closest("#failures")) drawFailures(data, sounds);
       } else if (answer.status !== 204) throw new Error(answer.statusText);
     } catch {
       badge().textContent = "The campaign has ended, or cannot be reached any more: this is the last that was seen.";
