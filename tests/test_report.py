@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -25,6 +26,7 @@ from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.cli import main
 from deepcruiser.criteria import FIVE
 from deepcruiser.errors import InputError
+from deepcruiser.report import page as page_module
 from deepcruiser.report.alignment import differences, word_errors
 from deepcruiser.report.gathering import Gathering
 from deepcruiser.report.page import as_script, gathered, shown, write_page
@@ -414,3 +416,15 @@ def test_a_live_page_plays_sounds_in_parts(folder: Path) -> None:
             assert answer.status == 204
     with pytest.raises(InputError, match="on port"), serving(folder, 70000):
         pass
+
+
+def test_vendored_files_are_those_that_are_named_and_their_licences_go_along(folder: Path, tmp_path: Path) -> None:
+    assets = Path(page_module.__file__).parent / "assets"
+    sums = re.findall(r"^([0-9a-f]{64})  (\S+)$", (assets / "VENDORED.md").read_text(), re.MULTILINE)
+    assert {name for _, name in sums} == {path.name for path in assets.glob("*.min.*")}
+    for digest, name in sums:
+        assert hashlib.sha256((assets / name).read_bytes()).hexdigest() == digest
+    write_page([Gathering(folder)], tmp_path / "page.html", embed=0)
+    text = (tmp_path / "page.html").read_text()
+    assert "Copyright (c) 2022 Leon Sorokin" in text
+    assert "katspaugh and contributors" in text

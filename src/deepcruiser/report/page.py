@@ -35,6 +35,8 @@ SCRIPTS = (
     "details.js",
     "failures.js",
 )
+#: What goes along with whose copies.
+LICENCES = {"uplot.min.js": "uplot.LICENSE", "wavesurfer.min.js": "wavesurfer.LICENSE"}
 STYLES = ("uplot.min.css", "page.css")
 SECTIONS = ("summary", "compare", "transformations", "reproduce")
 #: Failing tests beyond so many bytes are left out of the page.
@@ -136,7 +138,7 @@ def write_page(campaigns: Sequence[Gathering], path: str | os.PathLike[str], *, 
 def rendered(page: dict[str, Any], *, sounds: dict[str, str], links: list[str], live: bool = False) -> str:
     """The page as HTML."""
     nonce = secrets.token_urlsafe(16)
-    scripts = [_asset(name) for name in (*SCRIPTS, "page.js")]
+    scripts = [_with_licence(name) for name in (*SCRIPTS, "page.js")]
     styles = [_asset(name) for name in STYLES]
     policy = {
         "default-src": "'none'",
@@ -203,6 +205,10 @@ def _is_inside(target: Path, gathering: Gathering) -> bool:
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _with_licence(name: str) -> str:
+    return f"/*\n{_asset(LICENCES[name])}\n*/\n{_asset(name)}" if name in LICENCES else _asset(name)
 
 
 @cache
