@@ -118,7 +118,8 @@ class Bench(Workshop):
         super().__init__(laboratory.seeds, queue, laboratory.mutations.invalid, workers=0)
         self._laboratory = laboratory
         self._tests = queue.tests
-        self.seconds = 0.0
+        #: The seconds that each batch took, by its name.
+        self.seconds: dict[str, float] = {}
 
     def start(self, plan: Plan) -> list[Callable[[], Mutant]]:
         tests = self._tests
@@ -128,7 +129,7 @@ class Bench(Workshop):
         def made(place: int) -> Mutant:
             if not known:
                 known.append(self._laboratory.batch(recipes))
-                self.seconds += known[0].seconds
+                self.seconds[self._laboratory.name_of(recipes)] = known[0].seconds
             record = known[0].records[place]
             return Mutant(record, record.invalid, record.digest)
 

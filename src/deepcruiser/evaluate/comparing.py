@@ -33,7 +33,9 @@ class Campaigns:
 
     @property
     def seconds(self) -> float:
-        return sum(float(found["seconds"]) for several in self.by_arm.values() for found in several)
+        """What the runs took; those that several campaigns share are counted once."""
+        batches = [found["seconds"] for several in self.by_arm.values() for found in several]
+        return float(sum({name: seconds for each in batches for name, seconds in each.items()}.values()))
 
     @property
     def total_runs(self) -> int:

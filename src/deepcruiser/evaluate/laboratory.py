@@ -80,9 +80,10 @@ class Laboratory:
         return Batch.load(self._path(recipes, "gathered"), recipes).records
 
     def _path(self, recipes: Sequence[Recipe], kind: str = "batch") -> Path:
-        return self.folder / f"{self._digest(recipes)}.{kind}"
+        return self.folder / f"{self.name_of(recipes)}.{kind}"
 
-    def _digest(self, recipes: Sequence[Recipe]) -> str:
+    def name_of(self, recipes: Sequence[Recipe]) -> str:
+        """What a batch of these recipes is called."""
         plain = [[seed, [self.mutations.to_dict(change) for change in changes]] for seed, changes in recipes]
         return hashlib.sha256(f"{self.fingerprint} {json.dumps(plain)}".encode()).hexdigest()[:32]
 
