@@ -1,29 +1,31 @@
 # make demo    see it at work          make test    the tests
 # make check   format, lint, types, tests         make bench   the ratios of benchmarks/
-# Each does its own set-up: a virtual environment in .venv with what pyproject.toml names, torch as in constraints.txt.
+# Each does its own set-up: a virtual environment in .venv with what pyproject.toml names, torch as in constraints.txt;
+# what only tests and benchmarks need is installed for them.
 
 PYTHON ?= python3.11
 BIN := .venv/bin
 INSTALLED := .venv/installed
+DEVELOPED := .venv/developed
 
 .PHONY: demo test check bench format clean
 
 demo: $(INSTALLED)
 	$(BIN)/deepcruiser demo
 
-test: $(INSTALLED)
+test: $(DEVELOPED)
 	$(BIN)/python -m pytest -n 2 --durations=5
 
-check: $(INSTALLED)
+check: $(DEVELOPED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2
 
-bench: $(INSTALLED)
+bench: $(DEVELOPED)
 	$(BIN)/python -m benchmarks
 
-format: $(INSTALLED)
+format: $(DEVELOPED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -33,5 +35,9 @@ clean:
 $(INSTALLED): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed; name yours with: make PYTHON=python3 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(DEVELOPED): $(INSTALLED)
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@

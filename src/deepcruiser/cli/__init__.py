@@ -17,6 +17,7 @@ from deepcruiser.cli.language_model import language_model
 from deepcruiser.cli.profile import profile
 from deepcruiser.cli.replay import replay
 from deepcruiser.cli.report import report
+from deepcruiser.cli.transcribe import transcribe
 from deepcruiser.errors import DeepCruiserError
 
 
@@ -64,5 +65,5 @@ def main() -> None:
     """
 
 
-for command in (demo, profile, cover, fuzz, replay, report, export, evaluate, language_model):
+for command in (demo, profile, cover, fuzz, replay, report, export, evaluate, transcribe, language_model):
     main.add_command(command)

@@ -61,8 +61,8 @@ def data_from(given: str) -> Iterable[Any]:
 
     A folder that is called as a built-in system is `./brackets`.
     """
-    if boxed.is_built_in(given):
-        return boxed.seeds(given)
+    if boxed.is_data(given):
+        return boxed.data(given)
     if ".py:" not in given:
         return read_corpus(given)
     found = _object(given)

@@ -16,7 +16,7 @@ import numpy as np
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.fuzzing import Status
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.cli.boxed import is_built_in
+from deepcruiser.cli import boxed
 from deepcruiser.cli.given import PROCESS, READY_MADE, data_from, model_from, mutations_from, system_from
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
@@ -57,9 +57,11 @@ class Ingredients:
 
     def complete(self) -> Ingredients:
         """With what a built-in system brings, where nothing else is given."""
-        if not is_built_in(self.system):
+        if not boxed.is_built_in(self.system):
             return self
-        return replace(self, data=self.data or self.system, mutations=self.mutations or self.system)
+        return replace(
+            self, data=self.data or self.system, mutations=self.mutations or boxed.own_mutations(self.system)
+        )
 
     def load_system(self) -> System:
         return system_from(self.system)
@@ -164,7 +166,7 @@ class Ingredients:
 
 def _located(given: str | None, bases: list[Path]) -> str | None:
     """A path, or `file.py:name`, that was typed in another folder: where it is there."""
-    if given is None or is_built_in(given):
+    if given is None or boxed.is_data(given):
         return given
     if given.startswith(PROCESS):
         words = shlex.split(given.removeprefix(PROCESS))

@@ -1,0 +1,52 @@
+"""deepcruiser transcribe: what the recogniser in the box hears."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from deepcruiser.audio import Audio
+from deepcruiser.datasets import read_corpus
+from deepcruiser.datasets.corpus import AUDIO_SUFFIXES, Sample
+from deepcruiser.errors import DeepCruiserError
+from deepcruiser.systems import load_system
+
+
+@click.command()
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--greedy", is_flag=True, help="Letter by letter, without the language model.")
+@click.option("--device", default="cpu", show_default=True, help="Where the network runs: cpu, cuda, cuda:1...")
+@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object a line.")
+def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool) -> None:
+    """Write down what is said in recordings, or in all recordings of a folder or corpus.
+
+    English only, in lower case, with the letters a to z and the apostrophe; at any sample rate. A file that cannot be
+    read is reported and left out, and the exit status is then 2.
+    """
+    samples: list[Sample] = []
+    unread = 0
+    for given in files:
+        try:
+            samples += [Sample(str(given), given)] if given.suffix.lower() in AUDIO_SUFFIXES else read_corpus(given)
+        except DeepCruiserError as error:
+            unread += 1
+            click.echo(f"error: {error}", err=True)
+    system = load_system("english" if greedy else "english+lm", device=device)
+    for sample in samples:
+        try:
+            audio = sample.input
+            assert isinstance(audio, Audio)
+            (run,) = system.run([audio])
+        except DeepCruiserError as error:
+            unread += 1
+            click.echo(f"error: {error}", err=True)
+            continue
+        if as_json:
+            line = {"file": str(sample.path), "text": run.output, "seconds": round(audio.seconds, 3)}
+            click.echo(json.dumps(line))
+        else:
+            click.echo(f"{sample.path}: {run.output}" if len(samples) > 1 else run.output)
+    sys.exit(2 if unread else 0)

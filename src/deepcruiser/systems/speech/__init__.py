@@ -1,0 +1,9 @@
+"""The recogniser in the box: English speech to letters, with its weights and recordings to try it on."""
+
+from pathlib import Path
+
+DATA = Path(__file__).parent / "data"
+WEIGHTS, LANGUAGE_MODEL = DATA / "english.safetensors", DATA / "english.lm"
+
+#: Recordings of synthetic voices with their texts: such as it was trained on, and new ones.
+PROFILE, SEEDS = DATA / "demo" / "profile", DATA / "demo" / "seeds"

@@ -1,0 +1,205 @@
+"""Make the audio of the demo: python -m training.demo_audio -o src/deepcruiser/systems/speech/data/demo
+
+`seeds` are what the demo changes: sentences of demo_sentences.txt, each said by five of ten voices, at one of three
+paces each, and transcribed letter by letter by the recogniser in the box from the compressed file. 120 that are
+recognised without an error are chosen, each sentence once, in an order by lot, each time the voice chosen least so
+far; and from the other sentences 20 that are not, by lot, so that the demo also has ordinary tests. `profile` is what
+it profiles the network on: the sentences that no seed says and texts by rule, in voices drawn as for training,
+recognised or not. A file's name tells its voice.
+
+With --not-in FILE... (the texts that training read) a sentence that occurs in one of them is refused. The same seed,
+weights and programs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import lzma
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import soundfile as sf
+
+from deepcruiser.audio import Audio
+from deepcruiser.oracles import Wer
+from deepcruiser.systems.speech.network import RATE
+from deepcruiser.systems.speech.recogniser import English
+from deepcruiser.writing import whole_file
+from training import texts, voices
+from training.prepare import pcm
+from training.voices import Voice
+
+SENTENCES = Path(__file__).with_name("demo_sentences.txt")
+VOICES = (
+    *(Voice("flite", name) for name in voices.FLITE),
+    *(Voice("festival", name) for name in voices.FESTIVAL),
+    *(Voice("espeak", name) for name in ("en-us+m3", "en-us+f2", "en-gb+Andy")),
+)
+PACES = (0.95, 1.05, 1.15)
+#: Voices that say a sentence, seeds recognised without error and seeds that are not, and how long they may be.
+SAYINGS, PERFECT, IMPERFECT, SEED_SECONDS = 5, 120, 20, (1.0, 5.0)
+#: Utterances to profile, how many in a row are in one voice, and how long they may be.
+PROFILE, ROW, PROFILE_SECONDS = 300, 6, (0.8, 8.0)
+BITS_PER_SECOND = 30_000
+
+
+@dataclass(frozen=True)
+class Said:
+    """One utterance as it would be shipped: its text, its voice, and its file."""
+
+    text: str
+    voice: Voice
+    data: bytes
+
+    @property
+    def audio(self) -> Audio:
+        samples, rate = sf.read(io.BytesIO(self.data), dtype="float32")
+        return Audio(samples, rate)
+
+
+def opus(audio: Audio) -> bytes:
+    """An Ogg Opus file of the audio; its serial number, which libsndfile draws at random, is 1."""
+    buffer = io.BytesIO()
+    level = 1 - (BITS_PER_SECOND - 6000) / 250_000  # libsndfile's scale: from 256 down to 6 kbit/s
+    sf.write(buffer, pcm(audio), RATE, format="OGG", subtype="OPUS", compression_level=level)
+    data, start = bytearray(buffer.getvalue()), 0
+    while start < len(data):  # a page: serial number at 14, checksum at 22, the lengths of its parts from 27 on
+        end = start + 27 + data[start + 26]
+        end += sum(data[start + 27 : end])
+        data[start + 14 : start + 18] = (1).to_bytes(4, "little")
+        data[start + 22 : start + 26] = bytes(4)
+        data[start + 22 : start + 26] = _checksum(data[start:end]).to_bytes(4, "little")
+        start = end
+    return bytes(data)
+
+
+def _checksum(page: bytes | bytearray) -> int:
+    value = 0
+    for byte in page:
+        value = (value << 8 & 0xFFFFFFFF) ^ _CHECKSUMS[value >> 24 ^ byte]
+    return value
+
+
+def _checksum_of_byte(byte: int) -> int:
+    value = byte << 24
+    for _ in range(8):
+        value = (value << 1 & 0xFFFFFFFF) ^ (0x04C11DB7 if value >> 31 else 0)
+    return value
+
+
+_CHECKSUMS = [_checksum_of_byte(byte) for byte in range(256)]
+
+
+def say_all(rows: Iterable[tuple[Voice, list[str]]], seconds: tuple[float, float]) -> list[Said]:
+    """Every row in its voice, without what is shorter or longer than that."""
+
+    def row(voice: Voice, said: list[str]) -> list[Said]:
+        with tempfile.TemporaryDirectory() as folder:
+            heard = voices.say(voice, [texts.spoken(text) for text in said], Path(folder))
+        return [
+            Said(text, voice, opus(audio))
+            for text, audio in zip(said, heard, strict=True)
+            if audio is not None and seconds[0] <= audio.seconds <= seconds[1]
+        ]
+
+    with ThreadPoolExecutor(2) as pool:
+        return [said for part in pool.map(lambda given: row(*given), rows) for said in part]
+
+
+def seed_rows(rng: np.random.Generator, sentences: list[str]) -> list[tuple[Voice, list[str]]]:
+    """Which voice says which sentences at which pace."""
+    rows: dict[Voice, list[str]] = {replace(voice, pace=pace): [] for voice in VOICES for pace in PACES}
+    for text in sentences:
+        for number in rng.choice(len(VOICES), SAYINGS, replace=False):
+            rows[replace(VOICES[number], pace=PACES[rng.integers(len(PACES))])].append(text)
+    return list(rows.items())
+
+
+def choose(rng: np.random.Generator, tried: list[Said], perfect: list[bool]) -> list[Said]:
+    """The seeds, as the module says."""
+    chosen: dict[str, Said] = {}
+    by_text: dict[str, list[int]] = {}
+    for number in rng.permutation(len(tried)):
+        by_text.setdefault(tried[number].text, []).append(int(number))
+    used: Counter[str] = Counter()
+    for kind, most in ((True, PERFECT), (False, PERFECT + IMPERFECT)):
+        for text, numbers in by_text.items():
+            of_kind = [number for number in numbers if perfect[number] == kind]
+            if text not in chosen and of_kind and len(chosen) < most:
+                best = min(of_kind, key=lambda number: used[str(tried[number].voice)])
+                chosen[text] = tried[best]
+                used[str(tried[best].voice)] += 1
+    return list(chosen.values())
+
+
+def profile_rows(rng: np.random.Generator, sentences: list[str]) -> list[tuple[Voice, list[str]]]:
+    """The sentences and as many texts by rule as are needed, in voices as for training."""
+    words = sorted({word for text in sentences for word in text.split() if 3 <= len(word) <= 9})
+    chosen = dict.fromkeys(sentences)
+    while len(chosen) < PROFILE * 1.1:  # some will be too short
+        text = " ".join(texts.made_up(rng, words).split())
+        if len(text.split()) > 1:
+            chosen[text] = None
+    order = [list(chosen)[number] for number in rng.permutation(len(chosen))]
+    return [(voices.draw(rng), order[start : start + ROW]) for start in range(0, len(order), ROW)]
+
+
+def occurring(sentences: list[str], path: Path) -> list[str]:
+    """The sentences that occur in a file of text, .xz or not, alone or within others."""
+    with lzma.open(path, "rt") if path.suffix == ".xz" else open(path) as file:
+        text = f" {re.sub(r"[^a-z']+", ' ', file.read().lower())} "
+    return [sentence for sentence in sentences if f" {sentence} " in text]
+
+
+def write(folder: Path, said: list[Said]) -> None:
+    """Write a folder of audio with its transcripts in place of what was there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    lines = []
+    for number, each in enumerate(said):
+        voice = re.sub(r"[^a-z0-9]+", "-", f"{each.voice.program}-{each.voice.name}".lower())
+        with whole_file(folder / f"{voice}-{number:03}.opus") as file:
+            file.write(each.data)
+        lines.append(f"{voice}-{number:03}.opus\t{each.text}\n")
+    with whole_file(folder / "transcripts.tsv") as file:
+        file.write("".join(lines).encode())
+    minutes, size = sum(each.audio.seconds for each in said) / 60, sum(len(each.data) for each in said)
+    print(f"{folder.name}: {len(said)} utterances, {minutes:.1f} min, {size / 1e6:.2f} MB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--not-in", nargs="*", type=Path, default=[], metavar="FILE", help="texts of training")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    sentences = SENTENCES.read_text().splitlines()
+    for path in arguments.not_in:
+        if known := occurring(sentences, path):
+            raise SystemExit(f"{path} has {len(known)} of our sentences, such as {known[0]!r}; write others")
+    tried = say_all(seed_rows(rng, sentences), SEED_SECONDS)
+    runs = English().run([each.audio for each in tried])
+    perfect = [Wer().score(each.text, run.output) == 0 for each, run in zip(tried, runs, strict=True)]
+    seeds = choose(rng, tried, perfect)
+    in_all, right, taken = (
+        Counter(str(each.voice) for each in some)
+        for some in (tried, [each for each, is_right in zip(tried, perfect, strict=True) if is_right], seeds)
+    )
+    for voice in in_all:
+        print(f"{voice}: {right[voice]} of {in_all[voice]} without error, {taken[voice]} chosen")
+    write(arguments.output / "seeds", seeds)
+    left = [text for text in sentences if text not in {seed.text for seed in seeds}]
+    write(arguments.output / "profile", say_all(profile_rows(rng, left), PROFILE_SECONDS)[:PROFILE])
+
+
+if __name__ == "__main__":
+    main()

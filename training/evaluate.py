@@ -1,0 +1,142 @@
+"""Word error rates: python -m training.evaluate test-clean-200=DIR librispeech-held=DIR,DIR ... --card PAGE
+
+A set whose name ends in -held is the held-out share of corpora (see training.prepare), or of the synthetic speech in a
+folder of shards. Each set is recognised twice, greedily and with the language model. The table goes into the card,
+between its two marks, and with everything else into training/results.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import jiwer
+import numpy as np
+import torch
+
+from deepcruiser.audio import Audio
+from deepcruiser.datasets import read_corpus
+from deepcruiser.decoding import NgramModel, ctc_beam, ctc_greedy
+from deepcruiser.systems.speech import LANGUAGE_MODEL, WEIGHTS
+from deepcruiser.systems.speech.network import ALPHABET, BLANK, RATE
+from deepcruiser.systems.speech.recogniser import English
+from deepcruiser.writing import whole_file
+from training.prepare import is_held_out
+from training.shards import is_plain, read_shard
+
+RESULTS = Path(__file__).parent / "results.json"
+MARKS = ("<!-- results: written by training.evaluate -->", "<!-- end of results -->")
+
+
+@dataclass(frozen=True)
+class Score:
+    """How one set was recognised in one way."""
+
+    name: str
+    decoding: str
+    utterances: int
+    words: int
+    wer: float
+    cer: float
+    perfect: float
+    seconds_per_second: float
+
+
+def recordings(name: str, paths: list[Path]) -> Iterator[tuple[str, Audio]]:
+    """The texts and sounds of one set."""
+    held = name.endswith("-held")
+    for path in paths:
+        shards = sorted(path.glob("synthetic-held.*.json"))
+        for shard in shards:
+            utterances, samples = read_shard(shard)
+            for each in utterances:
+                part = samples[each.start : each.start + each.samples]
+                yield each.text, Audio(part.astype(np.float32) / 32768, RATE)
+        for sample in [] if shards else read_corpus(path):
+            if is_plain(sample.text or "") and (not held or is_held_out(sample)):
+                audio = sample.input
+                assert isinstance(audio, Audio)
+                yield sample.text or "", audio
+
+
+def recognised(job: tuple[str, list[Path]]) -> list[Score]:
+    """Both scores of one set; the network runs once."""
+    name, paths = job
+    torch.set_num_threads(1)
+    system, model = English(weights=WEIGHTS), NgramModel.load(LANGUAGE_MODEL)
+    system._system._transcribe = lambda scores: scores.log_softmax(-1).numpy()
+    texts, logs, seconds, spent = [], [], 0.0, [0.0, 0.0, 0.0]
+    for text, audio in recordings(name, paths):
+        began = time.process_time()
+        logs.append(system.run([audio])[0].output)
+        spent[2] += time.process_time() - began
+        texts.append(text)
+        seconds += audio.seconds
+    scores = []
+    for number, decoding in enumerate(("greedy", "language model")):
+        began = time.process_time()
+        if number:
+            heard = [ctc_beam(each, ALPHABET, blank=BLANK, language_model=model) for each in logs]
+        else:
+            heard = [ctc_greedy(each, ALPHABET, blank=BLANK) for each in logs]
+        spent[number] = time.process_time() - began
+        scores.append(
+            Score(
+                name,
+                decoding,
+                len(texts),
+                sum(len(text.split()) for text in texts),
+                jiwer.wer(texts, heard),
+                jiwer.cer(texts, heard),
+                float(np.mean([a == b for a, b in zip(texts, heard, strict=True)])),
+                (spent[number] + spent[2]) / seconds,
+            )
+        )
+    return scores
+
+
+def table(scores: list[Score]) -> str:
+    lines = [
+        "| test set | utterances | words | WER greedy | WER with language model | CER greedy | without any error |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for greedy, weighed in zip(scores[::2], scores[1::2], strict=True):
+        lines.append(
+            f"| {greedy.name} | {greedy.utterances:,} | {greedy.words:,} | {greedy.wer:.1%} | {weighed.wer:.1%} "
+            f"| {greedy.cer:.1%} | {greedy.perfect:.1%} greedy, {weighed.perfect:.1%} with |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sets", nargs="+", metavar="NAME=PATH[,PATH]")
+    parser.add_argument("--card", type=Path, help="the page whose table is to be written anew")
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    jobs = []
+    for given in arguments.sets:
+        name, _, paths = given.partition("=")
+        jobs.append((name, [Path(path) for path in paths.split(",")]))
+    with ProcessPoolExecutor(arguments.workers) as pool:
+        scores = [score for both in pool.map(recognised, jobs) for score in both]
+    print(table(scores))
+    about = {"torch": torch.__version__, "python": platform.python_version()}
+    with whole_file(RESULTS) as file:
+        file.write(json.dumps({"versions": about, "scores": [asdict(score) for score in scores]}, indent=1).encode())
+    if arguments.card is not None:
+        before, _, rest = arguments.card.read_text(encoding="utf-8").partition(MARKS[0])
+        after = rest.partition(MARKS[1])[2]
+        page = f"{before}{MARKS[0]}\n{table(scores)}\n{MARKS[1]}{after}"
+        with whole_file(arguments.card) as file:
+            file.write(page.encode())
+
+
+if __name__ == "__main__":
+    main()
