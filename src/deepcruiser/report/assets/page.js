@@ -43,6 +43,19 @@
     setTheme(next);
   });
   dark.addEventListener("change", drawAll);
+  let beforePrint = null;
+  addEventListener("beforeprint", () => {
+    beforePrint = document.documentElement.dataset.theme || "";
+    document.documentElement.dataset.theme = "light"; // on paper
+    drawCoverage(data);
+    drawSpace(data);
+  });
+  addEventListener("afterprint", () => {
+    if (beforePrint) document.documentElement.dataset.theme = beforePrint;
+    else delete document.documentElement.dataset.theme;
+    drawCoverage(data);
+    drawSpace(data);
+  });
   setTheme(["light", "dark"].includes(kept.get()) ? kept.get() : "");
 
   if (!data.live) return;
