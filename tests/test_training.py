@@ -1,0 +1,186 @@
+"""The code that trained the recogniser in the box, on a network and a corpus of a few seconds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import deepcruiser as dc
+from deepcruiser.systems.speech.network import ALPHABET, RATE, Recogniser, Shape
+from training import shapes, synthesise, texts, train, voices
+from training.pool import Pool
+from training.prepare import is_held_out, main, pcm, speaker
+from training.shards import is_plain, read_shard, spelled, write_shard
+from training.sound import Sounds
+
+LETTERS = "abc"
+
+
+def tone(text: str, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
+    """A language that can be learnt in seconds: every letter is a tone of its own."""
+    parts = [
+        np.sin(np.arange(2400) * 2 * np.pi * (400 + 900 * LETTERS.index(letter)) / RATE) * rng.uniform(0.2, 0.5)
+        for letter in text
+    ]
+    return np.concatenate([0.001 * rng.standard_normal(1600), *parts]).astype(np.float32)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for share, number, count in (("synthetic", 0, 200), ("synthetic", 1, 100), ("an4-held", 0, 20)):
+        rows = []
+        for place in range(count):
+            text = "".join(rng.choice(list(LETTERS), size=rng.integers(2, 5)))
+            rows.append((str(place), text, "a tone", pcm(dc.Audio(tone(text, rng), RATE))))
+        write_shard(tmp_path / f"{share}.{number:03}", rows)
+    return tmp_path
+
+
+def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
+    rows = [("a", "one", "x", np.arange(5, dtype=np.int16)), ("b", "two", "y", np.arange(3, dtype=np.int16))]
+    hours = write_shard(tmp_path / "some.001", rows)
+    utterances, samples = read_shard(tmp_path / "some.001.json")
+    assert hours == 8 / RATE / 3600
+    for (id_, text, voice, sound), each in zip(rows, utterances, strict=True):
+        assert (each.id, each.text, each.voice) == (id_, text, voice)
+        assert (samples[each.start : each.start + each.samples] == sound).all()
+
+
+def test_texts_are_spelled_in_the_networks_letters() -> None:
+    assert "".join(ALPHABET[number] for number in spelled("it's a test")) == "it's a test"
+    assert not is_plain("It")
+    assert not is_plain("")
+
+
+def test_made_up_texts_can_be_spelled_and_said() -> None:
+    rng = np.random.default_rng(0)
+    made = [texts.made_up(rng, ["river", "stone"]) for _ in range(500)]
+    assert all(is_plain(text) and "  " not in text for text in made)
+    assert len(set(made)) > 300
+    assert texts.spoken("r i v e r two") == "R, I, V, E, R, two"
+    assert texts.spoken("i have a river") == "i have a river"
+
+
+def test_held_out_are_whole_speakers_and_whole_texts() -> None:
+    libri = [dc.Sample(f"{who}-100-{n:04}", Path("x.flac"), "a text") for who in range(1000, 2000) for n in range(3)]
+    held = {sample.id for sample in libri if is_held_out(sample)}
+    assert 0.02 < len(held) / len(libri) < 0.09
+    assert all(len({f"{s.id}" for s in libri if speaker(s) == speaker(o)} & held) == 3 for o in libri if o.id in held)
+    same = [dc.Sample(f"sample-{n}", Path("x"), "the same text") for n in range(5)]
+    assert len({is_held_out(sample) for sample in same}) == 1
+
+
+def test_prepare_decodes_and_leaves_out_what_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    lines = []
+    for number in range(6):
+        dc.Audio(np.full(8000, 0.1, np.float32), 8000).write(corpus / f"{number}.wav")
+        lines.append(f"{number}.wav\ttext number {'abcdef'[number]}")
+    (corpus / "3.wav").write_bytes(b"broken")
+    (corpus / "transcripts.tsv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setattr("sys.argv", ["prepare", f"mine={corpus}", "-o", str(tmp_path / "data"), "--workers", "1"])
+    main()
+    shards = [read_shard(path)[0] for path in sorted((tmp_path / "data").glob("*.json"))]
+    assert sum(map(len, shards)) == 5
+    assert all(each.samples == RATE for shard in shards for each in shard)
+
+
+def test_sounds_keep_lengths_and_depend_on_the_seed() -> None:
+    waves = torch.randn(4, 16000, generator=torch.Generator().manual_seed(1))
+    lengths = torch.tensor([16000, 12000, 800, 400])
+    waves = waves * (torch.arange(16000) < lengths[:, None])
+    first, second, other = (Sounds(torch.device("cpu"), seed=seed).waves(waves, lengths) for seed in (1, 1, 2))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
+    assert all((row[length:] == 0).all() for row, length in zip(first, lengths, strict=True))
+    frames, counts = Sounds(torch.device("cpu"), seed=3).frames(torch.randn(4, 101, 80), torch.tensor([101, 76, 6, 3]))
+    assert frames.shape[1] == counts.max()
+    assert (counts >= 1).all()
+
+
+def test_a_pool_draws_batches_of_like_length(data: Path) -> None:
+    pool = Pool(data, torch.device("cpu"), hours=0.1)
+    pool.refresh(limit=1)
+    pool.refresh()
+    assert {share: len(each) for share, each in pool.shares.items()} == {"an4-held": 20, "synthetic": 300}
+    rng = np.random.default_rng(0)
+    batches = list(pool.batches({"synthetic": 1.0}, rng, seconds=4.0, most=16, longest=5.0))
+    assert all(batch.waves.numel() / RATE <= 4.0 and len(batch.waves) <= 16 for batch in batches)
+    batch = batches[0]
+    for row, length, each in zip(batch.waves, batch.lengths, batch.utterances, strict=True):
+        assert (row[length:] == 0).all()
+        assert torch.equal(row[:length], pool.store[each.start : each.start + each.samples].float() / 32768)
+
+
+def test_training_learns_and_goes_on(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = Shape(width=48, layers=2, blocks=1, hidden=48, channels=(4, 8))
+    monkeypatch.setitem(shapes.SHAPES, "english", lambda: Recogniser(small))
+    monkeypatch.setattr(train, "WARM_STEPS", (10, 10))
+    monkeypatch.setattr(train, "RATES", (5e-3, 5e-3))
+    arguments = argparse.Namespace(
+        data=data, output=tmp_path / "run", minutes=0.15, shape="english", noise=None, seed=0, device="cpu", hours=0.1,
+        start=None, batch_seconds=12.0, batch_most=32,
+    )  # fmt: skip
+    arguments.output.mkdir()
+    first = train.Training(arguments)
+    first.go()
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert log[-1]["loss"] < 3.0
+    assert "an4-held" in log[-1]
+    again = train.Training(arguments)
+    assert again.step == first.step > 20
+    assert again.progress >= 1
+    arguments.start, arguments.output = tmp_path / "run/weights.safetensors", tmp_path / "second"
+    arguments.output.mkdir()
+    second = train.Training(arguments)
+    assert second.stage == 1
+    for one, other in zip(second.net.parameters(), first.average.parameters(), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_the_rate_of_learning_rises_holds_and_falls() -> None:
+    assert train.learning(0, 0.0, 0) < train.learning(399, 0.0, 0) == train.RATES[0]
+    assert train.learning(5000, train.HOLD[0], 0) == train.RATES[0]
+    assert train.learning(5000, 0.9, 0) < 0.1 * train.RATES[0]
+    assert train.learning(5000, 1.0, 0) == pytest.approx(0)
+
+
+def test_the_shape_of_deepspeech() -> None:
+    net = shapes.DeepSpeechShape().eval()
+    assert net.lstm.hidden_size == 2048
+    assert net.dense[0].in_features == 26 * 19
+    with torch.no_grad():
+        scores, _ = net.scores(torch.randn(2, 30, 80), torch.tensor([30, 21]))
+    assert scores.shape == (2, 15, 29)
+    assert net.steps_of(torch.tensor([30, 21])).tolist() == [15, 11]
+
+
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("espeak-ng", "flite", "festival"))), reason="espeak-ng, flite and festival are not here"
+)
+@pytest.mark.parametrize("voice", ["espeak:en-us+m3", "flite:slt", "festival:kal_diphone"])
+def test_voices_speak(voice: str, tmp_path: Path) -> None:
+    program, _, name = voice.partition(":")
+    said = voices.say(voices.Voice(program, name), ["good morning", "the river is deep"], tmp_path)
+    assert all(audio is not None and 0.4 < audio.seconds < 4 and audio.rms > 0.005 for audio in said)
+
+
+def test_texts_of_a_shard_depend_on_its_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        synthesise, "_lines", [f"sentence {'abcdefghij'[n % 10]} of {'xyz'[n % 3]} {n}" for n in range(3000)]
+    )
+    monkeypatch.setattr(synthesise, "_words", ["river", "stone"])
+    one, same, other = (synthesise.shard_texts(0, number, held=False) for number in (60, 60, 61))
+    assert one == same != other
+    assert not [text for text in one if texts.is_held_out(text) and text.startswith("sentence")]
+    assert all(texts.is_held_out(text) for text in synthesise.shard_texts(0, 8, held=True))
