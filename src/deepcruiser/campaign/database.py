@@ -76,14 +76,17 @@ def usable(path: Path) -> Iterator[None]:
         raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {error}") from error
 
 
-def locked(file: Any) -> bool:
-    """Take the lock of a folder, which the system takes back when the process ends, however it ends."""
+def locked(file: Any, *, shared: bool = False) -> bool:
+    """Take the lock of a folder, which the system takes back when the process ends, however it ends.
+
+    Those who only look share it with one another.
+    """
     try:
         import fcntl
     except ImportError:  # on Windows the open file itself keeps others from deleting it, which is all there is
         return True
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

@@ -77,7 +77,7 @@ class Store:
         """Whether some process is going on with the campaign at this moment."""
         try:
             with open(self.folder / "lock", "rb") as file:
-                return not locked(file)
+                return not locked(file, shared=True)
         except OSError:
             return False
 
