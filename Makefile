@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 DEVELOPED := .venv/developed
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench docs format clean
 
 demo: $(INSTALLED)
 	$(BIN)/deepcruiser demo
@@ -24,6 +24,10 @@ check: $(DEVELOPED)
 
 bench: $(DEVELOPED)
 	$(BIN)/python -m benchmarks
+
+docs: $(DEVELOPED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open build/site/index.html; to search in it, run $(BIN)/mkdocs serve"
 
 format: $(DEVELOPED)
 	$(BIN)/ruff format .
