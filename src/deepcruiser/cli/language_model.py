@@ -40,6 +40,9 @@ def language_model(
 ) -> None:
     """Build a language model of words from texts with one sentence a line (plain, .gz or .xz).
 
+    \b
+    deepcruiser language-model books.txt.xz -o books.lm --prune 3e-8 --vocabulary 60000
+
     Words are what stands between spaces: texts have to be normalised as transcripts are, lower case and without
     punctuation. The result is one compact file, or a file in ARPA's format if the name ends in .arpa or .arpa.gz.
     """

@@ -23,6 +23,10 @@ from deepcruiser.systems import load_system
 def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool) -> None:
     """Write down what is said in recordings, or in all recordings of a folder or corpus.
 
+    \b
+    deepcruiser transcribe question.wav answer.flac
+    deepcruiser transcribe LibriSpeech/test-clean --json > heard.jsonl
+
     English only, in lower case, with the letters a to z and the apostrophe; at any sample rate. A file that cannot be
     read is reported and left out, and the exit status is then 2.
     """
