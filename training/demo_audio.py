@@ -29,7 +29,7 @@ import numpy as np
 import soundfile as sf
 
 from deepcruiser.audio import Audio
-from deepcruiser.oracles import Wer
+from deepcruiser.oracles import WordErrorRate
 from deepcruiser.systems.speech.network import RATE
 from deepcruiser.systems.speech.recogniser import English
 from deepcruiser.writing import whole_file
@@ -155,8 +155,8 @@ def profile_rows(rng: np.random.Generator, sentences: list[str]) -> list[tuple[V
 def occurring(sentences: list[str], path: Path) -> list[str]:
     """The sentences that occur in a file of text, .xz or not, alone or within others."""
     with lzma.open(path, "rt") if path.suffix == ".xz" else open(path) as file:
-        text = f" {re.sub(r"[^a-z']+", ' ', file.read().lower())} "
-    return [sentence for sentence in sentences if f" {sentence} " in text]
+        words = " ".join(["", *re.findall(r"[a-z]+(?:'[a-z]+)*", file.read().lower()), ""])
+    return [sentence for sentence in sentences if f" {sentence} " in words]
 
 
 def write(folder: Path, said: list[Said]) -> None:
@@ -188,7 +188,7 @@ def main() -> None:
             raise SystemExit(f"{path} has {len(known)} of our sentences, such as {known[0]!r}; write others")
     tried = say_all(seed_rows(rng, sentences), SEED_SECONDS)
     runs = English().run([each.audio for each in tried])
-    perfect = [Wer().score(each.text, run.output) == 0 for each, run in zip(tried, runs, strict=True)]
+    perfect = [WordErrorRate().score(each.text, run.output) == 0 for each, run in zip(tried, runs, strict=True)]
     seeds = choose(rng, tried, perfect)
     in_all, right, taken = (
         Counter(str(each.voice) for each in some)

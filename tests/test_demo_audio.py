@@ -1,0 +1,108 @@
+"""The audio of the demo as it is shipped, and how its files are made."""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+import deepcruiser as dc
+from deepcruiser.systems.speech import recogniser
+from training import demo_audio
+
+DEMO = recogniser.WEIGHTS.with_name("demo")
+SENTENCES = demo_audio.SENTENCES.read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def seeds() -> dc.Corpus:
+    return dc.read_corpus(DEMO / "seeds")
+
+
+@pytest.fixture(scope="module")
+def profile() -> dc.Corpus:
+    return dc.read_corpus(DEMO / "profile")
+
+
+def voices(corpus: dc.Corpus) -> Counter[str]:
+    """The voices that the file names tell, and how often."""
+    return Counter(re.sub(r"-\d{3}$", "", sample.id) for sample in corpus)
+
+
+def test_sentences_are_plain_and_differ() -> None:
+    assert len(SENTENCES) == len(set(SENTENCES)) >= 250
+    for text in SENTENCES:
+        assert re.fullmatch(r"[a-z]+('[a-z]+)?( [a-z]+('[a-z]+)?){2,8}", text), text
+
+
+def test_seeds_are_many_short_and_of_many_voices(seeds: dc.Corpus) -> None:
+    assert len(seeds) >= 120
+    assert all(1 <= sample.input.seconds <= 5 for sample in seeds)
+    counts = voices(seeds)
+    assert len(counts) >= 6
+    assert {name.partition("-")[0] for name in counts} == {"espeak", "festival", "flite"}
+    assert max(counts.values()) <= len(seeds) / 4
+
+
+def test_profile_has_ten_to_fifteen_minutes(profile: dc.Corpus) -> None:
+    assert len(profile) >= 280
+    assert 10 <= sum(sample.input.seconds for sample in profile) / 60 <= 15
+    assert len(voices(profile)) >= 6
+
+
+def test_texts_are_our_own_and_no_seed_is_profiled(seeds: dc.Corpus, profile: dc.Corpus) -> None:
+    said = {sample.text for sample in seeds}
+    assert said <= set(SENTENCES)
+    assert len(said) == len(seeds)
+    assert said.isdisjoint(sample.text for sample in profile)
+
+
+def test_all_of_it_is_small() -> None:
+    assert sum(path.stat().st_size for path in DEMO.rglob("*") if path.is_file()) <= 6_000_000
+
+
+def test_a_hundred_seeds_are_recognised_without_error_and_some_are_not(seeds: dc.Corpus) -> None:
+    runs = recogniser.load().run([sample.input for sample in seeds])
+    perfect = sum(run.output == sample.text for run, sample in zip(runs, seeds, strict=True))
+    assert 100 <= perfect < len(seeds)
+
+
+def test_no_sentence_is_in_the_texts_of_training(shared: Path) -> None:
+    for path in [shared / "speech" / "sentences.txt", *(shared / "speech").glob("*/transcripts.tsv")]:
+        assert demo_audio.occurring(SENTENCES, path) == []
+
+
+def test_occurring_finds_sentences_within_lines_and_across_them(tmp_path: Path) -> None:
+    path = tmp_path / "book.txt"
+    path.write_text("He said: 'Don't leave\nthe knife near the edge!' A spider's web.")
+    given = ["don't leave the knife near the edge", "a spider", "spider's web", "knife"]
+    assert demo_audio.occurring(given, path) == [given[0], given[2], given[3]]
+
+
+def test_opus_gives_the_same_bytes_and_whole_pages() -> None:
+    tone = dc.Audio(0.3 * np.sin(np.arange(20_000) / 9), 16_000)
+    data = demo_audio.opus(tone)
+    assert data == demo_audio.opus(tone)
+    samples, rate = sf.read(io.BytesIO(data))
+    assert (len(samples), rate) == (20_000, 16_000)
+    assert np.corrcoef(samples[2000:18_000], tone.samples[2000:18_000])[0, 1] > 0.99
+    assert set(re.findall(rb"OggS.{10}(.{4})", data, re.DOTALL)) == {struct.pack("<I", 1)}
+
+
+def test_choice_spreads_over_voices_and_takes_each_sentence_once() -> None:
+    rng = np.random.default_rng(0)
+    tried = [demo_audio.Said(f"text {n}", voice, b"") for n in range(200) for voice in demo_audio.VOICES]
+    perfect = [bool(right) for right in rng.random(len(tried)) < 0.5]
+    right = {(said.text, said.voice) for said, is_right in zip(tried, perfect, strict=True) if is_right}
+    chosen = demo_audio.choose(np.random.default_rng(1), tried, perfect)
+    assert chosen == demo_audio.choose(np.random.default_rng(1), tried, perfect)
+    assert sum((said.text, said.voice) in right for said in chosen) == demo_audio.PERFECT
+    assert len({said.text for said in chosen}) == len(chosen) == demo_audio.PERFECT + demo_audio.IMPERFECT
+    counts = Counter(said.voice for said in chosen)
+    assert max(counts.values()) - min(counts.values()) <= 4
