@@ -1,4 +1,4 @@
-"""`deepcruiser fuzz`, `replay` and `demo` as a user types them."""
+"""`deepcruiser fuzz` and `replay` as a user types them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from click.testing import CliRunner, Result
 
 import deepcruiser as dc
 from deepcruiser.campaign.store import Store
-from deepcruiser.cli import boxed, main
+from deepcruiser.cli import main
 from deepcruiser.systems import brackets
 
 BRACKETS = """
@@ -442,29 +442,6 @@ def test_wrong_transformations(folder: Path, arguments: str, message: str) -> No
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert not (folder / "x").exists()
-
-
-def test_the_demo_and_its_replay(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    net = brackets.BracketNet()
-    net.load_state_dict(torch.load(made / "weights.pt", weights_only=True))
-    monkeypatch.setattr(brackets, "train", lambda seed: net.requires_grad_(False).eval())
-    monkeypatch.setattr(boxed, "system", boxed.system.__wrapped__)
-    monkeypatch.setattr(sys.modules["deepcruiser.cli.demo"], "RUNS", 480)
-    monkeypatch.chdir(folder)
-    result = run("demo", "--json", "--seed", "3", "-o", "here")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert set(report) == {"ordinary", "deep", "guided", "unguided"}
-    assert report["guided"]["failing_tests"] > 0
-    result = run("demo", "--seed", "0", "-o", "here")  # it takes the place of the other
-    assert result.exit_code == 0, result.output
-    (command,) = [line for line in result.stdout.splitlines() if "Run it again: " in line]
-    monkeypatch.chdir(made)
-    arguments = command.split("deepcruiser ")[1].replace("here", str(folder / "here")).split()
-    result = run(*arguments)
-    assert result.exit_code == 1, result.output
-    assert "fails as before: the same input, the same answer, the same states" in result.stdout
-    assert json.loads(Path(folder, "here/campaign/command.json").read_text())["ingredients"]["data"] == "brackets:0"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals and terminals are as on POSIX")

@@ -1,0 +1,34 @@
+"""`deepcruiser demo`: from the recogniser in the box to a report, and back to a failing test."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from deepcruiser.cli import boxed, main
+
+
+def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    all_data = boxed.data
+    monkeypatch.setattr(boxed, "data", lambda given: all_data(given)[:40])
+    monkeypatch.setattr(sys.modules["deepcruiser.cli.demo"], "RUNS", 64)
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    result = run(main, ["demo", "--json", "--seed", "3", "-o", "here"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["guided"]["runs"] == found["unguided"]["runs"] == 64
+    assert found["guided"]["failing_tests"] > 0
+    assert 0 < found["seeds"]["BSCov"] < 1
+    result = run(main, ["demo", "-o", "here"])  # it takes the place of the other
+    assert result.exit_code == 0, result.output
+    assert "here/report.html" in result.stdout
+    assert "<title>" in Path("here/report.html").read_text(encoding="utf-8")
+    (command,) = [line for line in result.stdout.splitlines() if "Run it again: " in line]
+    result = run(main, command.split("deepcruiser ")[1].split())
+    assert result.exit_code == 1, result.output
+    assert "fails as before: the same input, the same answer, the same states" in result.stdout
