@@ -24,11 +24,11 @@ Cell = tuple[int, ...]
 Step = tuple[Cell, Cell, Cell]
 
 
-def svg(width: int, height: int, title: str, lines: Iterable[str]) -> str:
+def svg(width: int, height: int, title: str, lines: Iterable[str], *, scale: float = 1.0) -> str:
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" font-family="Helvetica,Arial,sans-serif" font-size="13" role="img">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width * scale:g}" '
+            f'height="{height * scale:g}" font-family="Helvetica,Arial,sans-serif" font-size="13" role="img">',
             f"<title>{title}</title>",
             f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
             *lines,
@@ -115,15 +115,18 @@ class Example:
     def squares(self, cells: Iterable[Cell], colour: str, more: str = "") -> list[str]:
         return [square(*self.place(cell), self.SIDE, colour, more) for cell in sorted(cells)]
 
-    def drawing(self, title: str, lines: Iterable[str], shown: set[Cell], counted: float, required: int) -> str:
+    def drawing(
+        self, title: str, lines: Iterable[str], shown: set[Cell], counted: float, required: int, *, scale: float = 1.0
+    ) -> str:
         """The lines, cut to the cells that are shown, and what was counted of what is required."""
         places = [self.place(cell) for cell in shown]
         (left, top), (right, bottom) = np.min(places, axis=0), np.max(places, axis=0) + self.SIDE
-        width, height = int(right - left + 2 * EDGE), int(bottom - top + 2 * EDGE + 16)
+        width, height = int(right - left + 2 * EDGE), int(bottom - top + 2 * EDGE + 20)
         moved = f'<g transform="translate({EDGE - left:g} {EDGE - top:g})">'
+        where = f'x="{width / 2:g}" y="{height - 9}" text-anchor="middle" font-size="{13 / scale:.3g}"'
         below = f"{counted:.3g} of {required}: {counted / required:.0%}"
-        caption = f'<text x="{width / 2:g}" y="{height - 9}" text-anchor="middle" fill="{WORDS}">{below}</text>'
-        return svg(width, height, title, [moved, *lines, "</g>", caption])
+        caption = f'<text {where} fill="{WORDS}">{below}</text>'
+        return svg(width, height, title, [moved, *lines, "</g>", caption], scale=scale)
 
     def paths(self) -> list[str]:
         """The ways of the tests, from cell to cell."""
@@ -158,14 +161,15 @@ class Example:
         cells = self.squares(trained, TRAINED) + self.squares(trained & tested, TESTED)
         assert len(trained & tested) / len(trained) == dc.BSCov(self.model, self.tests)
         title = "BSCov: cells of training (grey), those that tests visit too (blue)"
-        return self.drawing(title, cells + self.paths(), trained | tested, len(trained & tested), len(trained))
+        counted, required = len(trained & tested), len(trained)
+        return self.drawing(title, cells + self.paths(), trained | tested, counted, required, scale=0.75)
 
     def sbcov(self) -> str:
         new, shown = self.near & self.tested[0], self.near | self.tested[0]
         cells = self.squares(self.trained[0], TRAINED) + self.squares(self.near, NEAR) + self.squares(new, OUTSIDE)
         assert len(new) / len(self.near) == dc.SBCov(2)(self.model, self.tests)
         title = "2-SBCov: cells one or two steps outside of training (pale), those that tests visit (orange)"
-        return self.drawing(title, cells + self.paths(), shown, len(new), len(self.near))
+        return self.drawing(title, cells + self.paths(), shown, len(new), len(self.near), scale=0.75)
 
     def btcov(self) -> str:
         trained, tested = ({(start, end) for start, _, end in steps} for _, steps in (self.trained, self.tested))
