@@ -23,7 +23,7 @@ def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     found = json.loads(result.stdout)
     assert found["guided"]["runs"] == found["unguided"]["runs"] == 64
     assert found["guided"]["failing_tests"] > 0
-    assert 0 < found["seeds"]["BSCov"] < 1
+    assert 0 < found["new"]["BSCov"] < 1
     result = run(main, ["demo", "-o", "here"])  # it takes the place of the other
     assert result.exit_code == 0, result.output
     assert "here/report.html" in result.stdout

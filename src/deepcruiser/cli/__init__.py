@@ -56,6 +56,7 @@ def main() -> None:
     deepcruiser fuzz    --system asr.py:system --data seeds/ --profile asr.profile --partitions 20 -o runs/asr
     deepcruiser replay  runs/asr 7
     deepcruiser report  runs/asr
+    deepcruiser evaluate rq3 --system asr.py:system --data seeds/ --profile asr.profile -o results
 
     A profile records where the state of a trained network goes on (part of) its training data. Cut into cells,
     it is an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in ways
