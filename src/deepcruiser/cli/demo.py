@@ -78,10 +78,8 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     ]
     guided, unguided = map(summary, campaigns, CAMPAIGNS.values())
     runs, count = guided["runs"], len(seeds)
-    say(
-        f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error. The sound is changed as"
-    )
-    say("   a listener would not mind; a test fails if over 30 % of its words are wrong.")
+    say(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error: the sound is")
+    say("   changed as a listener would not mind, and a test fails if over 30 % of its words are wrong")
     for line in _compared(guided, unguided):
         say(f"   {line}")
     for test in guided["worst"][:1]:
