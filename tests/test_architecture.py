@@ -66,7 +66,17 @@ def test_public_names_are_sorted_and_there() -> None:
     assert dc.__all__ == sorted(dc.__all__)
     assert all(hasattr(dc, name) for name in dc.__all__)
     private = {"abstraction", "audio", "coverage", "criteria", "datasets", "errors", "stream", "systems", "trace"}
-    private |= {"campaign", "cli", "decoding", "evaluate", "features", "oracles", "report", "transformations", "writing"}
+    private |= {
+        "campaign",
+        "cli",
+        "decoding",
+        "evaluate",
+        "features",
+        "oracles",
+        "report",
+        "transformations",
+        "writing",
+    }
     public = {name for name in vars(dc) if not name.startswith("_")} - private
     assert public <= set(dc.__all__) | {"annotations"}
 

@@ -155,7 +155,10 @@ def test_all_files_broken(folder: Path) -> None:
         ("--system net.py:systen --data train -o x", "no 'systen' in 'net.py', which defines: "),
         ("--system net.py:number --data train -o x", "'net.py:number' is a int, which has no run(batch)"),
         ("--system net.py:net --data train -o x", "is a bare Net: wrap it"),
-        ("--system net.onyx --data train -o x", "is neither file.py:name nor built in (there is: brackets, english, english+lm)"),
+        (
+            "--system net.onyx --data train -o x",
+            "is neither file.py:name nor built in (there is: brackets, english, english+lm)",
+        ),
         (
             "--system bad.py:system --data train -o x",
             "'bad.py' could not be run: ZeroDivisionError: division by zero (line 2)",
