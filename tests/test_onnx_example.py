@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import deepcruiser as dc
-from tests.test_examples import numbers, run
+from tests.test_runnable_examples import numbers, run
 
 pytest.importorskip("onnxruntime")
 

@@ -118,7 +118,8 @@ def test_unknown_mutations() -> None:
     result = CliRunner().invoke(main, given)
     assert result.exit_code == 2
     assert (
-        "--mutations 'video' is neither file.py:name nor built in (there is: text, series, brackets)" in result.output
+        "--mutations 'video' is neither file.py:name nor built in (there is: text, series, brackets, english, english+lm)"
+        in result.output
     )
     assert not Path("nowhere").exists()
 
