@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,9 @@ import deepcruiser as dc
 # Machines are busy and slow in turns: a test fails for a wrong value, never for a slow one.
 settings.register_profile("deepcruiser", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepcruiser")
+
+# TensorFlow, which some tests need, loads Keras as well, and would choose itself for it.
+os.environ.setdefault("KERAS_BACKEND", "torch")
 
 # Test processes run side by side, and torch's threads would fight over the cores.
 torch.set_num_threads(1)

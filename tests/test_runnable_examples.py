@@ -117,10 +117,7 @@ def test_unknown_mutations() -> None:
     given = ("fuzz", "--system", "brackets", "--model", "none", "--mutations", "video", "-o", "nowhere")
     result = CliRunner().invoke(main, given)
     assert result.exit_code == 2
-    assert (
-        "--mutations 'video' is neither file.py:name nor built in (there is: text, series, brackets, english, english+lm)"
-        in result.output
-    )
+    assert "--mutations 'video' is neither file.py:name nor built in (there is: text, series, brackets" in result.output
     assert not Path("nowhere").exists()
 
 
