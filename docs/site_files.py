@@ -20,6 +20,7 @@ PATTERNS = (
     "docs/*.svg",
     "docs/*.css",
     "docs/criteria/*.svg",
+    "docs/results/*.svg",
 )
 
 
