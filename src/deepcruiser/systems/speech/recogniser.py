@@ -61,9 +61,8 @@ class English:
 
     def run(self, batch: Sequence[Any]) -> list[Run]:
         """Run every recording; those of like length go through the network together."""
-        order = sorted(range(len(batch)), key=lambda number: _seconds(batch[number], number))
         runs: dict[int, Run] = {}
-        for group in _groups(order, [_seconds(each, number) for number, each in enumerate(batch)]):
+        for group in _groups([_seconds(each, number) for number, each in enumerate(batch)]):
             runs.update(zip(group, self._system.run([batch[number] for number in group]), strict=True))
         return [runs[number] for number in range(len(batch))]
 
@@ -104,10 +103,10 @@ def _seconds(given: Any, number: int) -> float:
     return given.seconds
 
 
-def _groups(order: list[int], seconds: list[float]) -> list[list[int]]:
+def _groups(seconds: list[float]) -> list[list[int]]:
     """Inputs in order of their length, cut where padding them to the longest would make too much."""
     groups: list[list[int]] = []
-    for number in order:
+    for number in sorted(range(len(seconds)), key=seconds.__getitem__):
         if not groups or (len(groups[-1]) + 1) * seconds[number] * RATE > MOST_SAMPLES:
             groups.append([])
         groups[-1].append(number)
