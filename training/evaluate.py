@@ -1,8 +1,8 @@
 """Word error rates: python -m training.evaluate test-clean-200=DIR librispeech-held=DIR,DIR ... --card PAGE
 
 A set whose name ends in -held is the held-out share of corpora (see training.prepare), or of the synthetic speech in a
-folder of shards. Each set is recognised twice, greedily and with the language model. The table goes into the card,
-between its two marks, and with everything else into training/results.json.
+folder of shards. Each set is recognised twice, greedily and with the language model. With --card the table goes into
+the card, between its two marks, and with everything else into training/results.json.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from deepcruiser.audio import Audio
 from deepcruiser.datasets import read_corpus
 from deepcruiser.decoding import NgramModel, ctc_beam, ctc_greedy
-from deepcruiser.systems.speech import LANGUAGE_MODEL, WEIGHTS
+from deepcruiser.systems.speech import LANGUAGE_MODEL
 from deepcruiser.systems.speech.network import ALPHABET, BLANK, RATE
 from deepcruiser.systems.speech.recogniser import English
 from deepcruiser.writing import whole_file
@@ -69,12 +69,13 @@ def recognised(job: tuple[str, list[Path]]) -> list[Score]:
     """Both scores of one set; the network runs once."""
     name, paths = job
     torch.set_num_threads(1)
-    system, model = English(weights=WEIGHTS), NgramModel.load(LANGUAGE_MODEL)
-    system._system._transcribe = lambda scores: scores.log_softmax(-1).numpy()
+    net, model = English().net, NgramModel.load(LANGUAGE_MODEL)
     texts, logs, seconds, spent = [], [], 0.0, [0.0, 0.0, 0.0]
     for text, audio in recordings(name, paths):
         began = time.process_time()
-        logs.append(system.run([audio])[0].output)
+        samples = torch.from_numpy(audio.resample(RATE).samples)
+        with torch.no_grad():
+            logs.append(net(samples[None], torch.tensor([len(samples)]))[0].log_softmax(-1).numpy())
         spent[2] += time.process_time() - began
         texts.append(text)
         seconds += audio.seconds
@@ -127,10 +128,11 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.workers) as pool:
         scores = [score for both in pool.map(recognised, jobs) for score in both]
     print(table(scores))
-    about = {"torch": torch.__version__, "python": platform.python_version()}
-    with whole_file(RESULTS) as file:
-        file.write(json.dumps({"versions": about, "scores": [asdict(score) for score in scores]}, indent=1).encode())
     if arguments.card is not None:
+        about = {"torch": torch.__version__, "python": platform.python_version()}
+        recorded = {"versions": about, "scores": [asdict(score) for score in scores]}
+        with whole_file(RESULTS) as file:
+            file.write(json.dumps(recorded, indent=1).encode())
         before, _, rest = arguments.card.read_text(encoding="utf-8").partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
         page = f"{before}{MARKS[0]}\n{table(scores)}\n{MARKS[1]}{after}"

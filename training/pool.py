@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from deepcruiser.systems.speech.network import RATE
 from training.shards import Utterance, read_shard, spelled
 
 #: Batches that are drawn at a time, and sorted by length.
@@ -63,11 +65,12 @@ class Pool:
         return float(self.seconds[share].sum()) / 3600
 
     def batch(self, utterances: list[Utterance]) -> Batch:
-        longest = max(each.samples for each in utterances)
+        """Padded to whole seconds: of a few shapes that come again, cuDNN and cuFFT know the best way."""
+        longest = math.ceil(max(each.seconds for each in utterances)) * RATE
         lengths = torch.tensor([each.samples for each in utterances])
-        starts = torch.tensor([each.start for each in utterances]).to(self.device)
+        starts = sent(torch.tensor([each.start for each in utterances]), self.device)
         places = torch.arange(longest, device=self.device)
-        own = places < lengths.to(self.device)[:, None]
+        own = places < sent(lengths, self.device)[:, None]
         waves = self.store[torch.where(own, starts[:, None] + places, 0)].float() / 32768 * own
         targets = [spelled(each.text) for each in utterances]
         sizes = torch.tensor([len(each) for each in targets])
@@ -84,12 +87,17 @@ class Pool:
             if len(fit):
                 count = round(part * seconds * AHEAD / lengths[fit].mean())
                 chosen += [self.shares[share][number] for number in rng.choice(fit, size=count)]
-        chosen.sort(key=lambda each: each.samples)
-        groups: list[list[Utterance]] = [[]]
-        for each in chosen:
-            if len(groups[-1]) >= most or (len(groups[-1]) + 1) * each.seconds > seconds:
-                groups.append([])
-            groups[-1].append(each)
+        chosen.sort(key=lambda each: each.samples, reverse=True)
+        groups: list[list[Utterance]] = []
+        while chosen:
+            size = max(1, min(most, int(seconds / math.ceil(chosen[0].seconds))))
+            group, chosen = chosen[:size], chosen[size:]
+            again = rng.integers(len(group), size=size - len(group))  # the last one, filled up to a size seen before
+            groups.append(group + [group[number] for number in again])
         for number in rng.permutation(len(groups)):
-            if groups[number]:
-                yield self.batch(groups[number])
+            yield self.batch(groups[number])
+
+
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """A small tensor on the device, without waiting for what the device is doing."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor

@@ -10,6 +10,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from deepcruiser.systems.speech.network import RATE, mask
+from training.pool import sent
+
+TEMPO = (0.86, 1.16)
+#: Frames after a change of tempo are padded to a multiple of this, whatever the tempo, so that few shapes occur.
+EVEN = 96
 
 
 class Sounds:
@@ -26,7 +31,7 @@ class Sounds:
 
     def waves(self, waves: Tensor, lengths: Tensor) -> Tensor:
         """Rooms and noise, each for a share of the batch."""
-        lengths = lengths.to(self.device)
+        lengths = sent(lengths, self.device)
         rows = len(waves)
         waves = waves / (rms(waves, lengths) + 1e-5)[:, None]
         if self.rng.random() < 0.5:
@@ -75,10 +80,10 @@ class Sounds:
     def frames(self, frames: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
         """Another tempo, and the mel bins moved as by a longer or shorter throat; counts are on the CPU."""
         rows, longest, bins = frames.shape
-        chosen = torch.from_numpy(self.rng.uniform(0.86, 1.16, rows).astype(np.float32))
+        chosen = torch.from_numpy(self.rng.uniform(*TEMPO, rows).astype(np.float32))
         changed = (counts / chosen).long().clamp(min=1)
-        after = int(changed.max())
-        tempo, throat = chosen.to(self.device), self.uniform(0.88, 1.12, rows)
+        after = math.ceil(longest / TEMPO[0] / EVEN) * EVEN
+        tempo, throat = sent(chosen, self.device), self.uniform(0.88, 1.12, rows)
         time = torch.arange(after, device=self.device) * tempo[:, None]
         mel = torch.arange(bins, device=self.device) + 1.0
         lowest, highest = (2595 * math.log10(1 + hz / 700) for hz in (20, 7600))
@@ -103,9 +108,10 @@ class Sounds:
             width = self.uniform(0, 22 * strength, rows, 1)
             start = self.uniform(0, 1, rows, 1) * (bins - width)
             kept &= ((bin_at < start) | (bin_at >= start + width))[:, None, :]
-        for _ in range(max(1, longest // 120)):
+        there = sent(counts, self.device)
+        for _ in range(max(1, int(counts.max()) // 120)):
             width = self.uniform(0, 22 * strength, rows, 1)
-            start = self.uniform(0, 1, rows, 1) * counts.to(self.device)[:, None]
+            start = self.uniform(0, 1, rows, 1) * there[:, None]
             kept &= ((time_at < start) | (time_at >= start + width))[:, :, None]
         return frames * kept
 
