@@ -162,3 +162,12 @@ def test_the_fingerprint_tells_networks_and_states_apart():
         TorchSystem(type("Other", (Recogniser,), {})()),
     ]
     assert len({first, *(system.fingerprint for system in others)}) == len(others) + 1
+
+
+def test_a_network_that_cannot_read_its_input_is_quoted_with_what_it_got():
+    net = nn.LSTM(5, 4, batch_first=True).eval()
+    with pytest.raises(RuntimeError) as caught:
+        TorchSystem(net).run([np.zeros((7, 3), np.float32)])
+    assert caught.value.__notes__ == [
+        "while TorchSystem(LSTM, LSTM: h) ran inputs of (7, 3): does features= make what it reads?"
+    ]

@@ -135,7 +135,12 @@ class TorchSystem:
         """One group of inputs, all in one forward."""
         lengths = [len(tensor) for tensor in tensors]
         with recording(self.net, self._choice, padded=len(set(lengths)) > 1) as recorder:
-            output = feed(self.net, tensors, self._batch, batch_first=self._batch_first, device=self._device)
+            try:
+                output = feed(self.net, tensors, self._batch, batch_first=self._batch_first, device=self._device)
+            except Exception as error:  # the network's own, which stays what it is; what was fed is seldom in it
+                shapes = ", ".join(sorted({str(tuple(tensor.shape)) for tensor in tensors}))
+                error.add_note(f"while {self!r} ran inputs of {shapes}: does features= make what it reads?")
+                raise
         heard = recorder.recording(len(tensors))
         steps = self._own_steps(heard, lengths, positions)
         split = Splitter(
