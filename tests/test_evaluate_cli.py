@@ -82,6 +82,9 @@ def test_all_questions_and_the_page(sounds: Path) -> None:
     assert page.index("## Configurations") < page.index("## RQ1") < page.index("## RQ4")
     assert "](page/rq3.svg)" in page
     assert (sounds / "page" / "rq3.svg").is_file()
+    assert "[rq2-transformations.csv](page/rq2-transformations.csv)" in page
+    assert (sounds / "page" / "rq2.csv").read_text() == (sounds / "results" / "rq2.csv").read_text()
+    assert not list((sounds / "page").glob("*-data.csv"))
     (sounds / "page.md").write_text(page.replace("<!-- rq2 -->", "Said by us.\n\n<!-- rq2 -->"))
     CliRunner().invoke(main, ["evaluate", "page", "results", "-o", "page.md"])
     renewed = (sounds / "page.md").read_text()

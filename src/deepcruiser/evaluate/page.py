@@ -16,27 +16,29 @@ SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
 
 
 def put_together(folders: Sequence[Path], page: Path) -> list[str]:
-    """Put the sections of the folders on the page, new or in the place of those before, and the figures beside it.
+    """Put the sections of the folders on the page, new or in the place of those before; figures and tables beside it.
 
     A section `rq1` stands between `<!-- rq1 -->` and `<!-- end of rq1 -->`; those that a page has no marks for come
     at its end. Returns the names of the sections.
     """
     text = page.read_text(encoding="utf-8") if page.is_file() else "# Results\n"
-    pictures = page.with_suffix("")
+    beside = page.with_suffix("")
     found = [(name, folder) for name in SECTIONS for folder in folders if (folder / f"{name}.md").is_file()]
     if not found:
         where = ", ".join(repr(os.fspath(folder)) for folder in folders)
         raise FileError(f"there are no answers in {where}: ask first, for example `deepcruiser evaluate rq1`")
     if not page.parent.is_dir():
         raise FileError(f"cannot write {os.fspath(page)!r}: there is no folder {os.fspath(page.parent)!r}")
-    pictures.mkdir(exist_ok=True)
+    beside.mkdir(exist_ok=True)
     for name, folder in found:
-        section = (folder / f"{name}.md").read_text(encoding="utf-8")
-        section = section.replace(f"]({name}.svg)", f"]({pictures.name}/{name}.svg)")
-        for picture in (f"{name}.svg", f"{name}.png"):
-            if (folder / picture).resolve() != (pictures / picture).resolve():
-                shutil.copyfile(folder / picture, pictures / picture)
-        text = _placed(text, name, section)
+        section = (folder / f"{name}.md").read_text(encoding="utf-8").rstrip()
+        section = section.replace(f"]({name}.svg)", f"]({beside.name}/{name}.svg)")
+        tables = [path.name for path in sorted(folder.glob(f"{name}*.csv")) if not path.stem.endswith("-data")]
+        for file_name in (f"{name}.svg", *tables):
+            if (folder / file_name).resolve() != (beside / file_name).resolve():
+                shutil.copyfile(folder / file_name, beside / file_name)
+        links = ", ".join(f"[{table}]({beside.name}/{table})" for table in tables)
+        text = _placed(text, name, f"{section}\n* tables: {links}")
     with whole_file(page) as file:
         file.write(text.encode())
     return [name for name, _ in found]
@@ -44,7 +46,7 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
 
 def _placed(text: str, name: str, section: str) -> str:
     first, last = f"<!-- {name} -->", f"<!-- end of {name} -->"
-    block = f"{first}\n{section.rstrip()}\n{last}"
+    block = f"{first}\n{section}\n{last}"
     marks = re.compile(re.escape(first) + r".*?" + re.escape(last), re.DOTALL)
     if marks.search(text):
         return marks.sub(lambda _: block, text, count=1)
