@@ -20,7 +20,8 @@ PATTERNS = (
     "docs/*.svg",
     "docs/*.css",
     "docs/criteria/*.svg",
-    "docs/results/*.svg",
+    "docs/results*/*.svg",
+    "docs/results*/*.csv",
 )
 
 

@@ -27,15 +27,11 @@ from tests import keras2, tflite_files
 from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 #: Results are of experiments that take their time; their commands are not run here.
-RUN = [ROOT / "README.md", *sorted(set((ROOT / "docs").glob("*.md")) - {ROOT / "docs/results.md"})]
-ALL = [
-    *RUN,
-    *(
-        ROOT / name
-        for name in ("docs/results.md", "ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
-    ),
-]
+RUN = [ROOT / "README.md", *(page for page in PAGES if not page.stem.startswith("results"))]
+OTHERS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
+ALL = [ROOT / "README.md", *PAGES, *(ROOT / name for name in OTHERS)]
 
 #: The packages of extras that a page is about.
 NEEDED = {"onnx.md": ("onnx", "onnxruntime", "ai_edge_litert")}
