@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,9 @@ import deepcruiser as dc
 # Machines are busy and slow in turns: a test fails for a wrong value, never for a slow one.
 settings.register_profile("deepcruiser", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("deepcruiser")
+
+# Started in the background, we would ignore Ctrl-C, and so would every program that a test starts to interrupt it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # TensorFlow, which some tests need, loads Keras as well, and would choose itself for it.
 os.environ.setdefault("KERAS_BACKEND", "torch")
