@@ -85,6 +85,11 @@ def test_all_questions_and_the_page(sounds: Path) -> None:
     assert "[rq2-transformations.csv](page/rq2-transformations.csv)" in page
     assert (sounds / "page" / "rq2.csv").read_text() == (sounds / "results" / "rq2.csv").read_text()
     assert not list((sounds / "page").glob("*-data.csv"))
+    (sounds / "results" / "rq3.svg").rename(sounds / "away.svg")
+    result = CliRunner().invoke(main, ["evaluate", "page", "results", "-o", "page.md"])
+    assert result.exit_code == 2
+    assert "cannot read 'results/rq3.svg': no such file or directory; ask the question again" in result.stderr
+    (sounds / "away.svg").rename(sounds / "results" / "rq3.svg")
     (sounds / "page.md").write_text(page.replace("<!-- rq2 -->", "Said by us.\n\n<!-- rq2 -->"))
     CliRunner().invoke(main, ["evaluate", "page", "results", "-o", "page.md"])
     renewed = (sounds / "page.md").read_text()

@@ -99,18 +99,18 @@ class Sounds:
         warped = functional.grid_sample(frames[:, None], grid, padding_mode="border", align_corners=True)
         return warped[:, 0], changed
 
-    def gaps(self, frames: Tensor, counts: Tensor, strength: float) -> Tensor:
+    def gaps(self, frames: Tensor, counts: Tensor) -> Tensor:
         """SpecAugment: bands of bins and stretches of time set to the mean; a stretch for each second or so."""
         rows, longest, bins = frames.shape
         kept = torch.ones_like(frames, dtype=torch.bool)
         bin_at, time_at = torch.arange(bins, device=self.device), torch.arange(longest, device=self.device)
         for _ in range(2):
-            width = self.uniform(0, 22 * strength, rows, 1)
+            width = self.uniform(0, 22, rows, 1)
             start = self.uniform(0, 1, rows, 1) * (bins - width)
             kept &= ((bin_at < start) | (bin_at >= start + width))[:, None, :]
         there = sent(counts, self.device)
         for _ in range(max(1, int(counts.max()) // 120)):
-            width = self.uniform(0, 22 * strength, rows, 1)
+            width = self.uniform(0, 22, rows, 1)
             start = self.uniform(0, 1, rows, 1) * there[:, None]
             kept &= ((time_at < start) | (time_at >= start + width))[:, :, None]
         return frames * kept

@@ -43,6 +43,8 @@ DROPOUTS = ((0.25, 0.1), (0.2, 0.08))
 EASY_STEPS, EASY_SECONDS = 500, 3.5
 AVERAGE = 0.9995
 MIDDLE_WEIGHT = 0.3
+#: What is held out is recognised, and the weights are saved, so often.
+TELL_SECONDS = 120.0
 
 
 def learning(step: int, progress: float, stage: int) -> float:
@@ -62,7 +64,7 @@ def loss_of(net: Any, forward: Forward, batch: Batch, sounds: Sounds, *, easy: b
             frames, counts = sounds.frames(frames, counts)
         frames, on_device = normalised(frames, sent(counts, device))
         if not easy:
-            frames = sounds.gaps(frames, counts, 1.0)
+            frames = sounds.gaps(frames, counts)
     scores, middle = forward(frames, on_device)
     losses = [ctc(each, net.steps_of(counts), batch) for each in (scores, middle)]
     return losses[0] if middle is scores else (1 - MIDDLE_WEIGHT) * losses[0] + MIDDLE_WEIGHT * losses[1]
@@ -83,8 +85,7 @@ def ctc(scores: Tensor, steps: Tensor, batch: Batch) -> Tensor:
 def heard(net: Any, batch: Batch) -> list[str]:
     """What the network writes for a batch, greedily."""
     frames, counts = normalised(*log_mel(batch.waves, batch.lengths.to(batch.waves.device)))
-    with torch.autocast(batch.waves.device.type, torch.bfloat16, enabled=batch.waves.is_cuda):
-        scores = net.scores(frames, counts)[0]
+    scores = Scores(net)(frames, counts)[0]
     texts: list[str] = ctc_greedy(scores.float(), ALPHABET, blank=BLANK, lengths=net.steps_of(counts))
     return texts
 
@@ -174,7 +175,7 @@ class Training:
                 self.spent = time.monotonic() - began
                 if self.progress >= 1 or (easy and self.step >= EASY_STEPS):
                     break
-            if self.spent - told > 120 or self.progress >= 1:
+            if self.spent - told > TELL_SECONDS or self.progress >= 1:
                 told = self.spent
                 self.tell(torch.stack(losses).mean().item() if losses else math.nan)
                 losses = []

@@ -123,7 +123,7 @@ def rq4(ctx: click.Context, /, seeds: int, runs: int, campaigns: int, base: int,
 def page(folders: tuple[Path, ...], output: Path) -> None:
     """Put the sections of all answers on one page; what is written between them there stays."""
     names = put_together(folders, output)
-    click.echo(f"{', '.join(names)} on {output}, the figures in {output.with_suffix('')}")
+    click.echo(f"{', '.join(names)} on {output}, figures and tables in {output.with_suffix('')}")
 
 
 def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[str, Any]) -> None:

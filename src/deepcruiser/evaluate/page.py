@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,13 +34,22 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
         section = section.replace(f"]({name}.svg)", f"]({beside.name}/{name}.svg)")
         tables = [path.name for path in sorted(folder.glob(f"{name}*.csv")) if not path.stem.endswith("-data")]
         for file_name in (f"{name}.svg", *tables):
-            if (folder / file_name).resolve() != (beside / file_name).resolve():
-                shutil.copyfile(folder / file_name, beside / file_name)
+            _copy(folder / file_name, beside / file_name)
         links = ", ".join(f"[{table}]({beside.name}/{table})" for table in tables)
         text = _placed(text, name, f"{section}\n* tables: {links}")
     with whole_file(page) as file:
         file.write(text.encode())
     return [name for name, _ in found]
+
+
+def _copy(path: Path, to: Path) -> None:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        said = (error.strerror or str(error)).lower()
+        raise FileError(f"cannot read {os.fspath(path)!r}: {said}; ask the question again to have it") from None
+    with whole_file(to) as file:
+        file.write(data)
 
 
 def _placed(text: str, name: str, section: str) -> str:
