@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import torch
+from click.testing import CliRunner, Result
 
 import deepcruiser as dc
+from deepcruiser.cli import main
 
 #: What nobody's page may take for more than text.
 NASTY = "<script>alert(1)</script>"
@@ -101,3 +105,20 @@ def series_campaign(folder: Path) -> dc.Campaign:
     return dc.fuzz(
         system, model, seeds, folder=folder, oracle=dc.Disagreement(), mutations=mutations, runs=64, workers=0
     )
+
+
+def failing_campaign(path: Path) -> Path:
+    """A campaign on sounds with more than ten failing tests."""
+    assert len(sound_campaign(path).failed) > 10
+    return path
+
+
+def report(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["report", *map(str, arguments)])
+
+
+def page_data(path: Path) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return data

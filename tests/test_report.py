@@ -1,58 +1,32 @@
-"""What a report tells, against the campaign itself; and the page, the texts and the XML made of it."""
+"""What a report tells, against the campaign itself, and the page made of it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
-import shutil
-import sqlite3
-import urllib.error
-import urllib.request
-import xml.etree.ElementTree as ET
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import jiwer
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
-from deepcruiser.cli import main
 from deepcruiser.criteria import FIVE
-from deepcruiser.errors import InputError
-from deepcruiser.report import page as page_module
 from deepcruiser.report.alignment import differences, word_errors
 from deepcruiser.report.gathering import Gathering
 from deepcruiser.report.page import as_script, gathered, shown, write_page
-from deepcruiser.report.plain import as_markdown
-from deepcruiser.report.serving import serving
 from deepcruiser.report.sounds import compressed, outline
 from tests import reports, toy
+from tests.reports import page_data, report
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("runs") / "sounds"
-    campaign = reports.sound_campaign(path)
-    assert len(campaign.failed) > 10
-    return path
-
-
-def report(*arguments: Any) -> Result:
-    return CliRunner().invoke(main, ["report", *map(str, arguments)])
-
-
-def page_data(path: Path) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    assert found
-    data: dict[str, Any] = json.loads(found[1])
-    return data
+    return reports.failing_campaign(tmp_path_factory.mktemp("runs") / "sounds")
 
 
 def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> None:
@@ -273,158 +247,3 @@ def test_campaigns_are_compared(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert "Compared" in (tmp_path / "both.html").read_text()
     assert "found only here" in report(tmp_path / "a", tmp_path / "other", "--text").stdout
-
-
-def test_text_markdown_and_json(folder: Path) -> None:
-    data = json.loads(report(folder, "--json").stdout)
-    told = data["campaigns"][0]
-    text = report(folder, "--text").stdout
-    assert f"{told['failing_tests']} failing tests" in text
-    assert all(f"{each['name']:12} {each['start']:8.2%} {each['executed']:8.2%}" in text for each in told["coverage"])
-    markdown = report(folder, "--markdown").stdout
-    assert "<script" not in markdown
-    assert f"### DeepCruiser: {told['failing_tests']} failing tests" in markdown
-    result = report(folder, "--text", "--json")
-    assert result.exit_code == 2
-    assert "one of" in result.output
-
-
-def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
-    data = {
-        "campaigns": [{"name": "x", "folder": "x", "failing_tests": 1, "failed": {"wrong": 1}, "failing_inputs": 1}],
-        "compared": [],
-        "verdicts": [],
-        "failures": [
-            {"campaign": 0, "number": 1, "seed": "a|b", "recipe": ["@all http://evil"], "kind": "wrong", "score": 1.0}
-        ],
-    }
-    more = {"failing_seeds": 1, "runs": 1, "seconds": 1.0, "guide": "", "oracle": "", "coverage": [], "measure": ""}
-    data["campaigns"][0].update(more)  # type: ignore[index, attr-defined]
-    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)")  # type: ignore[index, attr-defined]
-    (row,) = [line for line in as_markdown(data).splitlines() if line.startswith("| 1 ")]
-    assert row.count("|") == 5
-    assert not set("@`<[") & set(row)
-    assert "://" not in row
-
-
-def test_junit_lists_failing_tests_and_the_seeds_that_held(folder: Path, tmp_path: Path) -> None:
-    result = report(folder, "--junit", tmp_path / "found.xml")
-    assert result.exit_code == 0
-    assert not (tmp_path / "report.html").exists()
-    (suite,) = ET.parse(tmp_path / "found.xml").getroot()
-    campaign = dc.Campaign.open(folder)
-    failures = suite.findall("testcase/failure")
-    assert len(failures) == len(campaign.failed) == int(suite.attrib["failures"])
-    assert int(suite.attrib["tests"]) == len(suite)
-    assert any(reports.NASTY in failure.attrib["message"] for failure in failures)
-    held = {test.attrib["name"] for test in suite if not len(test)}
-    kept = {event.seed for event in campaign.events if isinstance(event, Seeded) and event.outcome == "kept"}
-    assert len(held) == len(kept - {test.seed for test in campaign.failed})
-
-
-def test_what_a_crash_says_may_hold_any_character(tmp_path: Path) -> None:
-    class Broken(toy.Reader):
-        def _run(self, text: str) -> dc.Run:
-            if len(text) > 15:
-                raise RuntimeError("\x00\x1b[31m\ufffe \ud800 <&>")
-            return super()._run(text)
-
-    campaign = toy.campaign(tmp_path / "x", system=Broken(), runs=96)
-    assert any(test.kind == "crash" for test in campaign.failed)
-    result = report(tmp_path / "x", "--junit", tmp_path / "x.xml")
-    assert result.exit_code == 0, result.exception
-    errors = ET.parse(tmp_path / "x.xml").getroot().findall("testsuite/testcase/error")
-    assert "\\x1b" in errors[0].attrib["message"]
-    for how in ("--text", "--markdown", "--json"):
-        assert "\x1b" not in report(tmp_path / "x", how).stdout
-    assert report(tmp_path / "x").exit_code == 0
-
-
-def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
-    for given_folder in (tmp_path, tmp_path / "nowhere"):
-        result = report(given_folder)
-        assert result.exit_code == 2
-        assert "there is no campaign in" in result.output
-    result = report(folder, "-o", tmp_path / "no" / "page.html")
-    assert result.exit_code == 2
-    assert "there is no folder" in result.output
-    assert list(tmp_path.iterdir()) == []
-
-    moved = tmp_path / "moved"
-    shutil.copytree(folder, moved)
-    shutil.rmtree(moved / "seeds")
-    test = dc.Campaign.open(moved).failed[0]
-    (moved / "failed" / f"{test.number:06}.flac").write_bytes(b"no sound")
-    (moved / "abstract.model").unlink()
-    assert report(moved).exit_code == 0
-    data = page_data(moved / "report.html")
-    (found,) = [each for each in data["failures"] if each["number"] == test.number]
-    assert "seeds/" in found["input"]["seed"]["said"]
-    assert "cannot read" in found["input"]["mutant"]["said"]
-    assert data["spaces"] == [None]
-    assert [each["name"] for each in data["campaigns"][0]["coverage"]] == ["BSCov"]  # the guide's own is stored
-
-
-def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) -> None:
-    toy.campaign(tmp_path / "x", runs=16, oracle=dc.WordErrorRate(above=99))
-    assert report(tmp_path / "x", "--text").stdout.startswith(f"{tmp_path / 'x'}: no failing tests")
-    report(tmp_path / "x")
-    assert "none was found" in (tmp_path / "x" / "report.html").read_text()
-    with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
-        db.execute("UPDATE meta SET value = '\"\"' WHERE key = 'stopped'")  # as kill -9 leaves it
-    assert Gathering(tmp_path / "x").report()["state"] == "unfinished"
-    assert "unfinished" in report(tmp_path / "x", "--text").stdout
-    with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
-        db.execute("DROP TABLE territory")  # as campaigns were before
-    told = Gathering(tmp_path / "x")
-    assert told.space() is None
-    assert [each["name"] for each in told.report()["coverage"]] == ["BSCov"]
-
-
-def test_fuzz_tells_where_its_page_is_and_closes_it_in_the_end(tmp_path: Path) -> None:
-    (tmp_path / "served.py").write_text(
-        "from tests import toy\nsystem, seeds, mutations = toy.Reader(), toy.seeds(), toy.MUTATIONS\n"
-    )
-    file = tmp_path / "served.py"
-    command = f"fuzz --system {file}:system --data {file}:seeds --mutations {file}:mutations --guide none"
-    command += f" --disagreement --runs 16 --workers 0 --serve -o {tmp_path / 'x'}"
-    result = CliRunner().invoke(main, command.split())
-    assert result.exit_code in (0, 1), result.output
-    url = re.search(r"live page, for this machine: (http://127\.0\.0\.1:\d+/[\w-]{12}/)\n", result.stderr)
-    assert url
-    with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(url[1])
-
-
-def test_a_live_page_plays_sounds_in_parts(folder: Path) -> None:
-    number = dc.Campaign.open(folder).failed[0].number
-    name = f"failed/{number:06}.flac"
-    data = (folder / name).read_bytes()
-    with serving(folder) as url:
-        with urllib.request.urlopen(f"{url}{name}") as answer:
-            assert answer.read() == data
-            assert answer.headers["Accept-Ranges"] == "bytes"
-        for asked, expected in (("bytes=0-", data), ("bytes=100-199", data[100:200]), ("bytes=100-", data[100:])):
-            with urllib.request.urlopen(urllib.request.Request(f"{url}{name}", headers={"Range": asked})) as answer:
-                assert answer.status == 206
-                assert answer.read() == expected
-        with urllib.request.urlopen(f"{url}data.json?runs=0&state=running") as answer:
-            told = json.load(answer)
-        assert told["page"]["campaigns"][0]["runs"] == 96
-        assert reports.NASTY not in json.dumps(told["html"])
-        with urllib.request.urlopen(f"{url}data.json?runs=96&state=finished") as answer:
-            assert answer.status == 204
-    with pytest.raises(InputError, match="on port"), serving(folder, 70000):
-        pass
-
-
-def test_vendored_files_are_those_that_are_named_and_their_licences_go_along(folder: Path, tmp_path: Path) -> None:
-    assets = Path(page_module.__file__).parent / "assets"
-    sums = re.findall(r"^([0-9a-f]{64})  (\S+)$", (assets / "VENDORED.md").read_text(), re.MULTILINE)
-    assert {name for _, name in sums} == {path.name for path in assets.glob("*.min.*")}
-    for digest, name in sums:
-        assert hashlib.sha256((assets / name).read_bytes()).hexdigest() == digest
-    write_page([Gathering(folder)], tmp_path / "page.html", embed=0)
-    text = (tmp_path / "page.html").read_text()
-    assert "Copyright (c) 2022 Leon Sorokin" in text
-    assert "katspaugh and contributors" in text
