@@ -1,4 +1,4 @@
-"""`deepcruiser fuzz` and `replay` as a user types them."""
+"""`deepcruiser fuzz` as a user types it."""
 
 from __future__ import annotations
 
@@ -13,141 +13,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import torch
-from click.testing import CliRunner, Result
 
-import deepcruiser as dc
 from deepcruiser.campaign.store import Store
-from deepcruiser.cli import main
-from deepcruiser.systems import brackets
-
-BRACKETS = """
-import os
-import torch
-import deepcruiser as dc
-from deepcruiser.systems import brackets
-from changes import mutations
-
-net = brackets.BracketNet()
-net.load_state_dict(torch.load(os.path.join(os.path.dirname(__file__), "weights.pt"), weights_only=True))
-net.requires_grad_(False).eval()
-system = dc.TorchSystem(net, "lstm", features=brackets.encode, batch="padded", transcribe=brackets._answer)
-
-
-class Newer:
-    '''Always right.'''
-    fingerprint = "newer"
-
-    def run(self, batch):
-        return [dc.Run(brackets.verdict(text), run.trace) for text, run in zip(batch, system.run(batch))]
-
-
-class Printing:
-    fingerprint = system.fingerprint
-    state_name = system.state_name
-
-    def run(self, batch):
-        print("\\x1b[2Ja system that prints")
-        os.write(2, b"and its library\\n")
-        return system.run(batch)
-
-
-class Seed:
-    def __init__(self, id, text):
-        self.id, self.value, self.text = id, text, brackets.verdict(text)
-
-    @property
-    def input(self):
-        return self.value
-
-
-seeds = [Seed(f"t{n}", text) for n, text in enumerate(brackets.ordinary_tests(40))]
-few = seeds[:2]
-printing = Printing()
-nothing = []
-"""
-
-CHANGES = """
-import deepcruiser as dc
-from deepcruiser.systems import bracket_changes as changes
-
-mutations = dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, changes.too_long)
-here_only = dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, lambda seed, text: None)
-
-
-def of_its_own(seed, text):
-    return "too long" if len(text) > 30 else None
-
-
-def build():
-    return dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, of_its_own)
-"""
-
-SPEECH = """
-import numpy as np
-import torch
-import deepcruiser as dc
-
-
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.gru, self.out = torch.nn.GRU(8, 12, batch_first=True), torch.nn.Linear(12, 3)
-        generator = torch.Generator().manual_seed(0)
-        for weight in self.parameters():
-            torch.nn.init.uniform_(weight, -0.7, 0.7, generator=generator)
-
-    def forward(self, frames):
-        return self.out(self.gru(frames)[0])
-
-
-def bands(audio):
-    frames = audio.samples[: len(audio) // 200 * 200].reshape(-1, 200)
-    energies = np.square(np.abs(np.fft.rfft(frames)[:, 1:97])).reshape(len(frames), 8, 12).sum(2)
-    return np.log(energies + 1e-4).astype(np.float32)
-
-
-def words(scores):
-    said = scores.argmax(-1).tolist()
-    return " ".join(("", "ah", "oh")[n] for n, before in zip(said, [-1, *said]) if n and n != before)
-
-
-system = dc.TorchSystem(Net().eval(), "gru", rate=8000, features=bands, batch="padded", transcribe=words)
-"""
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
-def json_lines(result: Result) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in result.stdout.splitlines()]
+from tests.typed import BASIC, MODEL, begin, failing, fuzz, json_lines, make, run
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder: a network of brackets that was not trained for long, and a small one of sounds."""
-    folder = tmp_path_factory.mktemp("user")
-    (folder / "net.py").write_text(BRACKETS)
-    (folder / "changes.py").write_text(CHANGES)
-    (folder / "asr.py").write_text(SPEECH)
-    net = brackets.train(steps=200)
-    torch.save(net.state_dict(), folder / "weights.pt")
-    system = dc.TorchSystem(net, "lstm", features=brackets.encode, batch="padded", transcribe=brackets._answer)
-    profile = dc.profile(system, brackets.training_texts(1500), batch_size=256)
-    profile.save(folder / "net.profile")
-    profile.abstract(20).save(folder / "net.model")
-    rng = np.random.default_rng(0)
-    for part, count in (("train", 12), ("speech", 6), ("noise", 2)):
-        (folder / part).mkdir()
-        for number in range(count):
-            times = np.arange(int(rng.uniform(0.4, 0.8) * 8000)) / 8000
-            pitch = rng.uniform(100, 200) * np.cumsum(1 + 0.3 * np.sin(2 * np.pi * 3 * times)) / 8000
-            sound = sum(np.sin(2 * np.pi * pitch * n) / n for n in range(1, 12)) * np.abs(np.sin(2 * np.pi * 2 * times))
-            dc.Audio(0.2 * sound + 0.003 * rng.standard_normal(len(times)), 8000).write(folder / part / f"{number}.wav")
-    return folder
+    return make(tmp_path_factory.mktemp("user"))
 
 
 @pytest.fixture
@@ -157,39 +31,9 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-MODEL = ("--profile", "net.profile", "--partitions", "20")
-BASIC = (
-    "fuzz",
-    "--system",
-    "net.py:system",
-    "--data",
-    "net.py:seeds",
-    "--mutations",
-    "net.py:mutations",
-    "--disagreement",
-)
-
-
-def fuzz(output: Path | str, *more: str, guide: str = "2-SBCov", workers: str = "0") -> Result:
-    return run(*BASIC, *MODEL, "--guide", guide, "--workers", workers, "-o", str(output), *more)
-
-
 @pytest.fixture(scope="module")
 def campaign(made: Path) -> Path:
-    """A campaign with failing tests, as its folder."""
-    before = os.getcwd()
-    os.chdir(made)
-    try:
-        result = fuzz("runs/one", "--runs", "480")
-    finally:
-        os.chdir(before)
-    assert result.exit_code == 1, result.output
-    assert "failing tests: " in result.stdout
-    return made / "runs" / "one"
-
-
-def failing(campaign: Path) -> list[int]:
-    return sorted(int(path.stem) for path in (campaign / "failed").glob("*.txt"))
+    return begin(made)
 
 
 def test_the_summary(folder: Path) -> None:
@@ -317,84 +161,6 @@ def test_mutations_that_cannot_be_sent_are_made_here(folder: Path) -> None:
     result = run(*arguments[:-1], str(folder / "y"), "--mutations", "changes.py:build", "--workers", "2")
     assert result.exit_code in (0, 1), result.output
     assert "made in this process" not in result.stderr
-
-
-def test_replay_from_anywhere(
-    folder: Path, campaign: Path, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    for place in (made, campaign, tmp_path):
-        monkeypatch.chdir(place)
-        result = run("replay", os.path.relpath(campaign))
-        assert result.exit_code == 1, result.output
-        count = len(failing(campaign))
-        assert result.stdout.count("fails as before: the same input, the same answer, the same states") == count
-        assert f"{count} of {count} fail; {count} gave the same as before" in result.stdout
-
-
-def test_replay_of_single_tests(folder: Path, campaign: Path) -> None:
-    first, second, *_ = failing(campaign)
-    result = run("replay", str(campaign), str(second), str(first), "--json", "--save", str(folder / "saved"))
-    report = json.loads(result.stdout)
-    assert (result.exit_code, report["failing"], report["other_system"]) == (1, 2, False)
-    assert [test["number"] for test in report["results"]] == [second, first]
-    assert all(test["fails"] and test["same"] and not test["differences"] for test in report["results"])
-    assert report["results"][0]["output_now"] == report["results"][0]["output"]
-    for number in (first, second):
-        name = f"{number:06}.txt"
-        assert (folder / "saved" / name).read_bytes() == (campaign / "failed" / name).read_bytes()
-    result = run("replay", str(campaign), "999999")
-    assert (result.exit_code, "no failing test 999999" in result.stderr) == (2, True)
-    result = run("replay", str(folder))
-    assert (result.exit_code, "campaign" in result.stderr) == (2, True)
-
-
-def test_a_newer_system_has_fixed_it(folder: Path, campaign: Path) -> None:
-    result = run("replay", str(campaign), "--system", "net.py:Newer")
-    assert result.exit_code == 0, result.output
-    count = len(failing(campaign))
-    assert result.stdout.count("fixed: '") == count
-    assert result.stdout.startswith("another system than the campaign's: states are not compared\n")
-    report = json.loads(run("replay", str(campaign), "--system", "net.py:Newer", "--json").stdout)
-    assert (report["failing"], report["other_system"]) == (0, True)
-
-
-def test_replay_when_things_have_moved(
-    folder: Path, campaign: Path, made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    number = str(failing(campaign)[0])
-    alone = shutil.copytree(campaign, folder / "alone")  # by the absolute path
-    assert run("replay", str(alone), number).exit_code == 1
-    ignored = shutil.ignore_patterns("runs", "__pycache__")
-    together = shutil.copytree(made, folder / "project", ignore=ignored)
-    shutil.copytree(campaign, together / "runs" / "one")
-    (together / "net.py").write_text(BRACKETS.replace("brackets.ordinary_tests(40)", "brackets.deep_tests(40)"))
-    monkeypatch.chdir(folder)
-    result = run("replay", "project/runs/one", number)  # what moved with it comes first
-    assert "the seed 't" in result.stdout
-    assert "has changed" in result.stdout
-    (together / "net.py").write_text(BRACKETS)
-    (together / "net.profile").unlink()
-    notes = json.loads((together / "runs" / "one" / "command.json").read_text())
-    notes["directory"]["absolute"] = "/nowhere"
-    (together / "runs" / "one" / "command.json").write_text(json.dumps(notes))
-    result = run("replay", "project/runs/one", number, "--data", f"{made}/net.py:seeds")
-    assert "states are not compared: there is no file" in result.stderr
-    assert "fails as before: the same input, the same answer\n" in result.stdout
-    (together / "runs" / "one" / "command.json").write_text("{")
-    result = run("replay", "project/runs/one", number)
-    assert (result.exit_code, "damaged" in result.stderr) == (2, True)
-
-
-def test_replay_of_a_campaign_begun_in_python(folder: Path, campaign: Path) -> None:
-    other = shutil.copytree(campaign, folder / "python")
-    (other / "command.json").unlink()
-    number = str(failing(campaign)[0])
-    result = run("replay", str(other), number)
-    assert (result.exit_code, "give --system and --data" in result.stderr) == (2, True)
-    given = ("--system", "net.py:system", "--data", "net.py:seeds", "--mutations", "changes.py:mutations")
-    result = run("replay", str(other), number, *given)
-    assert result.exit_code == 1, result.output
-    assert "fails as before: the same input, the same answer\n" in result.stdout
 
 
 def test_sounds(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
