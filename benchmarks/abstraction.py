@@ -13,7 +13,7 @@ import torch
 
 import deepcruiser as dc
 from benchmarks.timing import alternate, line
-from tests import plain
+from tests.support import plain
 
 GRIDS = (10, 20, 50, 100)
 

@@ -20,7 +20,7 @@ from pesq import pesq
 from pystoi import stoi
 
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import read_corpus
+from deepcruiser.corpora import read_corpus
 from deepcruiser.transformations import (
     CLEARNESS,
     DRC,

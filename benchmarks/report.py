@@ -19,7 +19,7 @@ from deepcruiser.campaign.events import Event, Ran, Seeded, Step
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.store import MODEL, Store
 from deepcruiser.campaign.territory import Territory
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import gathered, shown, write_page
 
 WORDS = ["the", "of", "and", "in", "he", "was", "that", "it", "his", "her", "with", "had", "for", "she", "not", "at"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 import deepcruiser as dc
-from deepcruiser.systems import brackets
+from deepcruiser.systems.builtin import brackets
 
 HERE = Path(__file__).parent
 CELL, GAP, EDGE = 9, 1, 12

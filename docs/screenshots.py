@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.browser import browser
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import write_page
 
 HERE = Path(__file__).parent

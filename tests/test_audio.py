@@ -14,7 +14,7 @@ import soundfile as sf
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import FileError, InputError
-from tests.sounds import flac_with_length, near, noise, tone
+from tests.support.sounds import flac_with_length, near, noise, tone
 
 # The value itself
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import FileError
-from tests.sounds import flac_with_length, noise, tone
+from tests.support.sounds import flac_with_length, noise, tone
 
 # Reading what cannot be read
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import FileError, InputError
-from tests.sounds import SAMPLES, SHARED, noise
+from tests.support.sounds import SAMPLES, SHARED, noise
 
 # Writing
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.systems import brackets
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.builtin import brackets
+from deepcruiser.systems.torch.system import TorchSystem
 
 any_text = st.text(brackets.SYMBOLS, max_size=14)
 seeds = st.integers(0, 2**32)

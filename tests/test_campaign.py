@@ -12,13 +12,13 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.choosing import SELECT, Picker, decay, rarity, recent, uniform
 from deepcruiser.campaign.events import Ran, Seeded
-from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.queue import Queue, Test
+from deepcruiser.campaign.scheduler import SELECT, Picker, decay, rarity, recent, uniform
 from deepcruiser.criteria import FIVE
-from deepcruiser.systems import bracket_changes
-from tests import plain, toy
+from deepcruiser.systems.builtin import bracket_changes
+from tests.support import plain, toy
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import torch
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
-from deepcruiser.campaign.fuzzing import Status
-from deepcruiser.systems import bracket_changes
-from tests import toy
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.systems.builtin import bracket_changes
+from tests.support import toy
 
 #: What the systems below cannot stand; no seed contains it, but some mutants do.
 BAD = "()()"

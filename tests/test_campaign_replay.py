@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 import deepcruiser as dc
-from deepcruiser.campaign.campaign import FailedTest
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.values import digest_of
-from deepcruiser.systems import bracket_changes
+from deepcruiser.campaign.record import FailedTest
+from deepcruiser.campaign.serialise import digest_of
+from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import PAPER
-from tests import toy
+from tests.support import toy
 
 
 def opened(folder: Path, **options: Any) -> dc.Campaign:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.campaign.choosing import SELECT
-from deepcruiser.campaign.fuzzing import Status
-from tests import toy
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.scheduler import SELECT
+from tests.support import toy
 
 GUIDES = {
     "BSCov": dc.BSCov,
@@ -124,7 +124,7 @@ def test_nobody_elses_random_numbers_are_used(tmp_path: Path) -> None:
 
 def test_inputs_that_are_no_longer_at_hand_are_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toy.campaign(tmp_path / "whole", runs=128)
-    monkeypatch.setattr("deepcruiser.campaign.workshop._READY", 2)
+    monkeypatch.setattr("deepcruiser.campaign.executors.processes._READY", 2)
     monkeypatch.setattr("deepcruiser.campaign.seeds._READY", 2)
     toy.campaign(tmp_path / "forgetful", runs=128)
     assert toy.rows(tmp_path / "forgetful") == toy.rows(tmp_path / "whole")

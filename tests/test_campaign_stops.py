@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.campaign.fuzzing import Status
-from tests import toy
+from deepcruiser.campaign.fuzz import Status
+from tests.support import toy
 
 
 def interrupt(status: Status) -> None:
@@ -31,7 +31,7 @@ def test_runs_in_whole_batches(tmp_path: Path, runs: int, batch_size: int, done:
 
 def test_minutes_of_this_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
-    monkeypatch.setattr("deepcruiser.campaign.fuzzing.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("deepcruiser.campaign.fuzz.time", SimpleNamespace(monotonic=lambda: now))
 
     def watch(status: Status) -> None:
         nonlocal now

@@ -21,12 +21,12 @@ from hypothesis.extra import numpy as hnp
 
 import deepcruiser as dc
 from deepcruiser.campaign.database import pack, unpack
-from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.serialise import as_json, digest_of, from_json, to_json
 from deepcruiser.campaign.store import Store
-from deepcruiser.campaign.values import as_json, digest_of, from_json, to_json
-from deepcruiser.systems import bracket_changes
+from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import Validity
-from tests import toy
+from tests.support import toy
 
 LABELLED = [replace(seed, text=run.output) for seed, run in
             zip(toy.seeds(), toy.Reader().run([seed.value for seed in toy.seeds()]), strict=True)]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.campaign.store import MODEL, Store
-from tests import toy
+from tests.support import toy
 
 
 def test_the_territory_is_what_all_runs_visit_when_they_are_done_again(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from deepcruiser.cli import boxed, main
+from deepcruiser.cli import builtin, main
 
 
 def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    all_data = boxed.data
-    monkeypatch.setattr(boxed, "data", lambda given: all_data(given)[:40])
+    all_data = builtin.data
+    monkeypatch.setattr(builtin, "data", lambda given: all_data(given)[:40])
     monkeypatch.setattr(sys.modules["deepcruiser.cli.demo"], "RUNS", 96)
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from deepcruiser.campaign.store import Store
-from tests.typed import BASIC, MODEL, begin, failing, fuzz, json_lines, make, run
+from tests.support.typed import BASIC, MODEL, begin, failing, fuzz, json_lines, make, run
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.typed import BRACKETS, begin, failing, make, run
+from tests.support.typed import BRACKETS, begin, failing, make, run
 
 
 @pytest.fixture(scope="module")

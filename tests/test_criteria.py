@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from tests import plain
 from tests.conftest import walks
+from tests.support import plain
 
 EXACT = [dc.BSCov, dc.BTCov, dc.ISCov, dc.WICov]
 

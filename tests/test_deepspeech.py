@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.systems.deepspeech import log_probabilities, read_alphabet, unpacked_alphabet
-from tests import deepspeech_files as files
+from deepcruiser.systems.deepspeech.system import log_probabilities, read_alphabet, unpacked_alphabet
+from tests.support import deepspeech_files as files
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
 

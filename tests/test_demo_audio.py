@@ -13,7 +13,7 @@ import pytest
 import soundfile as sf
 
 import deepcruiser as dc
-from deepcruiser.systems.speech import recogniser
+from deepcruiser.systems.builtin.speech import recogniser
 from training import demo_audio
 
 DEMO = recogniser.WEIGHTS.with_name("demo")

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
-from tests import keras2, tflite_files
+from tests.support import keras2, tflite_files
 from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,15 +15,15 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.evaluate.abstraction import abstraction, told_apart
-from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.configurations import configurations
 from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq2 import rq2
 from deepcruiser.evaluate.rq3 import rq3
 from deepcruiser.evaluate.rq4 import rq4
-from deepcruiser.evaluate.working import Workers
-from tests import toy
+from tests.support import toy
 
 GRIDS = (4, 12)
 SMALL: dict[str, Any] = {"seeds": 10, "mutants": 10}
@@ -114,8 +114,8 @@ def test_a_campaign_of_rq3_is_one_of_fuzz(
     folder: Path, tmp_path: Path, guide: Any, select: str, pick: str, place: int
 ) -> None:
     """The same seeds in the same order, the same random number: the same coverage, batch by batch, and failures."""
+    from deepcruiser.evaluate.campaign_table import compare
     from deepcruiser.evaluate.campaigns import Arm
-    from deepcruiser.evaluate.comparing import compare
 
     with Workers(load(folder)) as workers:
         found = compare(workers, **CAMPAIGNS)

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.abstraction.rows import Rows
 from deepcruiser.evaluate.configurations import TENTHS, saturation
 from deepcruiser.evaluate.experiment import narrowed
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.rq1 import histogram
 from deepcruiser.evaluate.similarity import jaccard, to_mutants, visited
+from deepcruiser.spooled_rows import Rows
 from tests.conftest import walks
 
 

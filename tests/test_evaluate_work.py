@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.evaluate.comparing import compare
+from deepcruiser.evaluate.campaign_table import compare
 from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq3 import rq3
-from deepcruiser.evaluate.working import Workers
 from deepcruiser.stream import Progress
-from tests import toy
+from tests.support import toy
 from tests.test_evaluate_questions import SMALL, asked, load
 
 FEW: dict[str, Any] = {"seeds": 6, "runs": 32, "campaigns": 1, "base": 12}

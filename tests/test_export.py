@@ -11,14 +11,14 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.abstraction import export as export_module
-from deepcruiser.abstraction.counting import Counts
 from deepcruiser.abstraction.export import export
-from deepcruiser.abstraction.fitting import Projections
 from deepcruiser.abstraction.grid import Grid
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projection import Projection
+from deepcruiser.abstraction.projections import Projections
+from deepcruiser.abstraction.transition_counts import Counts
 from tests.conftest import walks
-from tests.plain import Plain
+from tests.support.plain import Plain
 
 #: What a checker reads: the choices {(state, action): {successor: probability}} and the labels {name: states}.
 Choices = dict[tuple[int, str], dict[int, float]]

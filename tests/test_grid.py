@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.abstraction.grid import Grid
-from tests import plain
+from tests.support import plain
 
 
 def grid(lower: list[float], upper: list[float], partitions: int) -> Grid:

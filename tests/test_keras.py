@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from tests.keras2 import (
+from tests.support.keras2 import (
     Array,
     bidirectional,
     dense,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from tests.keras2 import (
+from tests.support.keras2 import (
     Array,
     dense,
     functional,
@@ -41,7 +41,7 @@ SIZE, UNITS = 3, 4
 
 @pytest.fixture
 def keras() -> Any:
-    from deepcruiser.systems.keras_layers import the_keras
+    from deepcruiser.systems.keras.layers import the_keras
 
     return the_keras()
 

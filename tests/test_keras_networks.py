@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import deepcruiser as dc
-from tests.keras2 import bidirectional, rnn, rnn_weights, sequential, states, write
+from tests.support.keras2 import bidirectional, rnn, rnn_weights, sequential, states, write
 
 pytestmark = [
     pytest.mark.skipif(not find_spec("keras") or not find_spec("h5py"), reason="pip install 'deepcruiser[keras]'"),
@@ -23,8 +23,8 @@ pytestmark = [
 
 def networks() -> Iterator[tuple[str, Any, tuple[int, ...] | None, dict[str, int]]]:
     """A name, a network, the shape of an input (None: words), and the steps of its recurrent layers."""
-    from deepcruiser.systems.keras_layers import the_keras
-    from deepcruiser.systems.keras_recording import recurrent
+    from deepcruiser.systems.keras.layers import the_keras
+    from deepcruiser.systems.keras.recording import recurrent
 
     keras = the_keras()
     layers, given = keras.layers, keras.Input((None, 5))

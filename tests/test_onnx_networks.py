@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 import deepcruiser as dc
-from deepcruiser.systems.known import known
-from deepcruiser.systems.signature import Port, Signature
+from deepcruiser.systems.tensors.presets import known
+from deepcruiser.systems.tensors.signature import Port, Signature
 from tests.test_onnx_equals_torch import Net, data, export, seeded
 
 pytest.importorskip("onnxruntime")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.abstraction.projection import Moments
-from tests import plain
+from tests.support import plain
 
 
 def cloud(seed: int, count: int = 200, size: int = 8, offset: float = 0.0) -> np.ndarray:

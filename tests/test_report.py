@@ -17,11 +17,11 @@ import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.criteria import FIVE
 from deepcruiser.report.alignment import differences, word_errors
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import as_script, gathered, shown, write_page
 from deepcruiser.report.sounds import compressed, outline
-from tests import reports, toy
-from tests.reports import page_data, report
+from tests.support import reports, toy
+from tests.support.reports import page_data, report
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None
 
 
 def test_many_cells_are_drawn_coarser_and_none_is_lost() -> None:
-    from deepcruiser.report.measuring import _projected
+    from deepcruiser.report.coverage_history import _projected
 
     cells = np.stack(np.meshgrid(np.arange(-100, 100), np.arange(200)), -1).reshape(-1, 2)
     drawn = _projected([cells, cells[:0]], 0, 1)

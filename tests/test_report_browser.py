@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import write_page
-from deepcruiser.report.serving import serving
-from tests import reports, toy
+from deepcruiser.report.server import serving
+from tests.support import reports, toy
 
 #: What Chromium needs as root and without a screen, and so that it asks nobody for anything by itself.
 FLAGS = (

@@ -21,12 +21,12 @@ from deepcruiser.campaign.events import Seeded
 from deepcruiser.cli import main
 from deepcruiser.errors import InputError
 from deepcruiser.report import page as page_module
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import write_page
-from deepcruiser.report.plain import as_markdown
-from deepcruiser.report.serving import serving
-from tests import reports, toy
-from tests.reports import page_data, report
+from deepcruiser.report.server import serving
+from deepcruiser.report.text import as_markdown
+from tests.support import reports, toy
+from tests.support.reports import page_data, report
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) 
 
 def test_fuzz_tells_where_its_page_is_and_closes_it_in_the_end(tmp_path: Path) -> None:
     (tmp_path / "served.py").write_text(
-        "from tests import toy\nsystem, seeds, mutations = toy.Reader(), toy.seeds(), toy.MUTATIONS\n"
+        "from tests.support import toy\nsystem, seeds, mutations = toy.Reader(), toy.seeds(), toy.MUTATIONS\n"
     )
     file = tmp_path / "served.py"
     command = f"fuzz --system {file}:system --data {file}:seeds --mutations {file}:mutations --guide none"

@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 
 import deepcruiser as dc
-from deepcruiser.campaign.fuzzing import Status
-from deepcruiser.report import watching
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.report import terminal
+from deepcruiser.report.format import clock, counted, group_of, printable, quoted, rate
 from deepcruiser.report.history import History, Point, Reading, Row
 from deepcruiser.report.screen import hint, screen, sparkline
-from deepcruiser.report.watching import Watch, lines, status_line
-from deepcruiser.report.words import clock, counted, group_of, printable, quoted, rate
-from tests import toy
-from tests.toy import Reader
+from deepcruiser.report.terminal import Watch, lines, status_line
+from tests.support import toy
+from tests.support.toy import Reader
 
 KINDS = (
     "ChangeVolume LowPassFilter HighPassFilter PitchShift ChangeSpeed AddWhiteNoise ExtractHarmonic DRC Trim".split()
@@ -223,7 +223,7 @@ def test_lines_tell_of_failures_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert sum("0 runs (" in line for line in said) == 1  # one in ten seconds
     assert any("'high' became 'low'; t" in line and " -> Insert" in line for line in failures)
     assert any("crash: ValueError: \\x1b[2Jtoo long for me; " in line for line in failures)
-    monkeypatch.setattr(watching, "INTERVAL", 0.0)
+    monkeypatch.setattr(terminal, "INTERVAL", 0.0)
     said.clear()
     campaign(tmp_path / "other", runs=160, watch=lines(said.append))
     assert sum(" runs (" in line for line in said) == 11

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
-from deepcruiser.systems.speech import SEEDS, WEIGHTS
-from deepcruiser.systems.speech.network import ALPHABET, RATE, Recogniser, front
-from deepcruiser.systems.speech.recogniser import English
+from deepcruiser.systems.builtin.speech import SEEDS, WEIGHTS
+from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, front
+from deepcruiser.systems.builtin.speech.recogniser import English
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_features_on_cuda_are_those_of_the_cpu() -> None:
 
 
 def test_importing_the_package_loads_no_weights() -> None:
-    heavy = ("safetensors", "deepcruiser.systems.speech")
+    heavy = ("safetensors", "deepcruiser.systems.builtin.speech")
     code = f"import sys, deepcruiser; sys.exit(any(name.startswith({heavy}) for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import deepcruiser as dc
-from tests import tflite_files
+from tests.support import tflite_files
 
 pytest.importorskip("ai_edge_litert")
 

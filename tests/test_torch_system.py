@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pack_sequence, pad_packed_sequence
 
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.torch.system import TorchSystem
 from deepcruiser.trace import System
 
 # PyTorch's own word on proj_size, at the network's own call.

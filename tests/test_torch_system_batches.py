@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.torch.system import TorchSystem
 
 LENGTHS = (6, 9, 4, 9, 7)
 
@@ -339,7 +339,7 @@ def test_the_last_layer_of_a_stack_is_read_off_and_not_computed_again(monkeypatc
     def fail(*_: object) -> None:
         raise AssertionError("a layer was computed again")
 
-    monkeypatch.setattr("deepcruiser.systems.layers.StackCall._run", fail)
+    monkeypatch.setattr("deepcruiser.systems.torch.stack_states.StackCall._run", fail)
     net = torch.nn.LSTM(3, 4, num_layers=3, batch_first=True).eval()
     (run,) = TorchSystem(net, "").run([torch.ones(5, 3)])
     assert run.trace.states.shape == (6, 4)

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.torch.system import TorchSystem
 from tests.test_torch_system import sequences, step
 
 # PyTorch's own word on proj_size, at the network's own call.

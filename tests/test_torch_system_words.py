@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.torch.system import TorchSystem
 
 
 def sequences(lengths):

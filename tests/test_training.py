@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import deepcruiser as dc
-from deepcruiser.systems.speech.network import ALPHABET, RATE, Recogniser, Shape
+from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, Shape
 from training import shapes, synthesise, texts, train, voices
 from training.graphs import Graphs, Scores
 from training.pool import Pool

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import ndimage
 
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import read_corpus
+from deepcruiser.corpora import read_corpus
 from deepcruiser.transformations import (
     DRC,
     PAPER,

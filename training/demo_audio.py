@@ -1,4 +1,4 @@
-"""Make the audio of the demo: python -m training.demo_audio -o src/deepcruiser/systems/speech/data/demo
+"""Make the audio of the demo: python -m training.demo_audio -o src/deepcruiser/systems/builtin/speech/data/demo
 
 `seeds` are what the demo changes: sentences of demo_sentences.txt, each said by five of ten voices, at one of three
 paces each, and transcribed letter by letter by the recogniser in the box from the compressed file. 120 that are
@@ -28,11 +28,11 @@ from pathlib import Path
 import numpy as np
 import soundfile as sf
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.oracles import WordErrorRate
-from deepcruiser.systems.speech.network import RATE
-from deepcruiser.systems.speech.recogniser import English
-from deepcruiser.writing import whole_file
+from deepcruiser.systems.builtin.speech.network import RATE
+from deepcruiser.systems.builtin.speech.recogniser import English
 from training import texts, voices
 from training.prepare import pcm
 from training.voices import Voice
@@ -166,10 +166,10 @@ def write(folder: Path, said: list[Said]) -> None:
     lines = []
     for number, each in enumerate(said):
         voice = re.sub(r"[^a-z0-9]+", "-", f"{each.voice.program}-{each.voice.name}".lower())
-        with whole_file(folder / f"{voice}-{number:03}.opus") as file:
+        with atomic_write(folder / f"{voice}-{number:03}.opus") as file:
             file.write(each.data)
         lines.append(f"{voice}-{number:03}.opus\t{each.text}\n")
-    with whole_file(folder / "transcripts.tsv") as file:
+    with atomic_write(folder / "transcripts.tsv") as file:
         file.write("".join(lines).encode())
     minutes, size = sum(each.audio.seconds for each in said) / 60, sum(len(each.data) for each in said)
     print(f"{folder.name}: {len(said)} utterances, {minutes:.1f} min, {size / 1e6:.2f} MB")

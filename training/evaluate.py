@@ -20,13 +20,13 @@ import jiwer
 import numpy as np
 import torch
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import read_corpus
+from deepcruiser.corpora import read_corpus
 from deepcruiser.decoding import NgramModel, ctc_beam, ctc_greedy
-from deepcruiser.systems.speech import LANGUAGE_MODEL
-from deepcruiser.systems.speech.network import ALPHABET, BLANK, RATE
-from deepcruiser.systems.speech.recogniser import English
-from deepcruiser.writing import whole_file
+from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
+from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE
+from deepcruiser.systems.builtin.speech.recogniser import English
 from training.prepare import is_held_out
 from training.shards import is_plain, read_shard
 
@@ -131,12 +131,12 @@ def main() -> None:
     if arguments.card is not None:
         about = {"torch": torch.__version__, "python": platform.python_version()}
         recorded = {"versions": about, "scores": [asdict(score) for score in scores]}
-        with whole_file(RESULTS) as file:
+        with atomic_write(RESULTS) as file:
             file.write(json.dumps(recorded, indent=1).encode())
         before, _, rest = arguments.card.read_text(encoding="utf-8").partition(MARKS[0])
         after = rest.partition(MARKS[1])[2]
         page = f"{before}{MARKS[0]}\n{table(scores)}\n{MARKS[1]}{after}"
-        with whole_file(arguments.card) as file:
+        with atomic_write(arguments.card) as file:
             file.write(page.encode())
 
 

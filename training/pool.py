@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from deepcruiser.systems.speech.network import RATE
+from deepcruiser.systems.builtin.speech.network import RATE
 from training.shards import Utterance, read_shard, spelled
 
 #: Batches that are drawn at a time, and sorted by length.

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import Sample, read_corpus
+from deepcruiser.corpora import Sample, read_corpus
 from deepcruiser.errors import FileError
-from deepcruiser.systems.speech.network import RATE
+from deepcruiser.systems.builtin.speech.network import RATE
 from training.shards import is_plain, write_shard
 
 #: The share of speakers, or of texts, that training never sees.

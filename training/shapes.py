@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepcruiser.systems.speech.network import ALPHABET, Recogniser
+from deepcruiser.systems.builtin.speech.network import ALPHABET, Recogniser
 
 #: 20 ms frames with nine on either side.
 CONTEXT = 9

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.systems.speech.network import ALPHABET, RATE
-from deepcruiser.writing import whole_file
+from deepcruiser.atomic import atomic_write
+from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE
 
 #: From a letter's code to the network's output.
 _OUTPUTS = np.array([ALPHABET.find(chr(code)) for code in range(128)])
@@ -41,9 +41,9 @@ def write_shard(path: Path, utterances: Iterable[tuple[str, str, str, npt.NDArra
         listed.append(Utterance(id, text, voice, start, len(samples)))
         parts.append(samples)
         start += len(samples)
-    with whole_file(path.with_name(f"{path.name}.npy")) as file:
+    with atomic_write(path.with_name(f"{path.name}.npy")) as file:
         np.save(file, np.concatenate(parts))
-    with whole_file(path.with_name(f"{path.name}.json")) as file:
+    with atomic_write(path.with_name(f"{path.name}.json")) as file:
         file.write(json.dumps([asdict(utterance) for utterance in listed]).encode())
     return start / RATE / 3600
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deepcruiser.systems.speech.network import RATE, mask
+from deepcruiser.systems.builtin.speech.network import RATE, mask
 from training.pool import sent
 
 TEMPO = (0.86, 1.16)

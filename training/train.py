@@ -23,9 +23,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import read_corpus
+from deepcruiser.corpora import read_corpus
 from deepcruiser.decoding import ctc_greedy
-from deepcruiser.systems.speech.network import ALPHABET, BLANK, MEL, RATE, log_mel, normalised
+from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, MEL, RATE, log_mel, normalised
 from training.graphs import Forward, Graphs, Scores
 from training.pool import Batch, Pool, sent
 from training.shapes import SHAPES

@@ -1,29 +1,29 @@
 """Coverage and guided testing for recurrent neural networks: what did the state go through?"""
 
 from deepcruiser.abstraction.export import export
-from deepcruiser.abstraction.fitting import Fit, Projections
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
-from deepcruiser.abstraction.profiling import fit, profile
+from deepcruiser.abstraction.profiler import fit, profile
+from deepcruiser.abstraction.projections import Fit, Projections
 from deepcruiser.audio import Audio
-from deepcruiser.campaign.campaign import Campaign, FailedTest, Replay
-from deepcruiser.campaign.fuzzing import fuzz
+from deepcruiser.campaign.fuzz import fuzz
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.record import Campaign, FailedTest, Replay
 from deepcruiser.campaign.state import Guide
+from deepcruiser.corpora import Corpus, Sample, read_corpus
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
-from deepcruiser.datasets import Corpus, Sample, read_corpus
 from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, read_language_model, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.systems import load_system
-from deepcruiser.systems.deepspeech import DeepSpeechSystem
-from deepcruiser.systems.keras import KerasSystem
-from deepcruiser.systems.onnx import OnnxSystem
-from deepcruiser.systems.process import ProcessSystem
-from deepcruiser.systems.tflite import TfliteSystem
-from deepcruiser.systems.torch import TorchSystem
+from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
+from deepcruiser.systems.keras.system import KerasSystem
+from deepcruiser.systems.onnx.system import OnnxSystem
+from deepcruiser.systems.process.system import ProcessSystem
+from deepcruiser.systems.tflite.system import TfliteSystem
+from deepcruiser.systems.torch.system import TorchSystem
 from deepcruiser.trace import Run, System, Trace
 
 __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)

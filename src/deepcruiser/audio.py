@@ -16,8 +16,8 @@ import numpy.typing as npt
 import soundfile as sf
 import soxr
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.writing import whole_file
 
 #: What `write` makes of a suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
@@ -106,7 +106,7 @@ class Audio:
             data = self._encoded(*ENCODINGS[path.suffix.lower()])
         except sf.SoundFileError as error:
             raise FileError(f"cannot write {path}: {_reason(error)}") from error
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(data)
 
     def _encoded(self, form: str, subtype: str) -> bytes:

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction import files
+from deepcruiser import archive
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.criteria import FIVE, BoolArray, Criterion, criterion
 from deepcruiser.errors import InputError, MismatchError
-from deepcruiser.stream import Progress, again_and_again, nothing_read, stream
+from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System, Trace
 
 #: For each kind of visit that a criterion counts, the numbers of those that are new.
@@ -94,13 +94,13 @@ class Coverage:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the coverage to one file; the model has a file of its own."""
         about = {"criterion": self.criterion.name, "model": self.model.fingerprint}
-        files.save(path, "coverage", about, {f"seen{i}": mask for i, mask in enumerate(self._seen)})
+        archive.save(path, "coverage", about, {f"seen{i}": mask for i, mask in enumerate(self._seen)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: AbstractModel) -> Coverage:
         """Read a coverage of `model` that `save` wrote."""
-        about, arrays = files.load(path, "coverage")
-        with files.contents_of(path, "coverage"):
+        about, arrays = archive.load(path, "coverage")
+        with archive.contents_of(path, "coverage"):
             if about["model"] != model.fingerprint:
                 raise MismatchError(f"{os.fspath(path)!r} is a coverage of another model than {model}")
             coverage = cls(model, criterion(about["criterion"]))
@@ -187,7 +187,7 @@ def cover(
 ) -> CoverageReport:
     """Run the system over the data and measure how much of the model its states reach."""
     model.origin.check(system)
-    data, size = again_and_again(data)
+    data, size = require_sized(data)
     coverages = tuple(Coverage(model, each) for each in criteria)
     progress = Progress(size, stage="covering", watch=watch)
 

@@ -48,7 +48,7 @@ def stream(
     """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
 
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when its turn
-    comes (see `deepcruiser.datasets.Sample`). What cannot be read is noted in `progress.skipped` and left out.
+    comes (see `deepcruiser.corpora.Sample`). What cannot be read is noted in `progress.skipped` and left out.
     `reduce` gets the runs of one batch: whatever it does not keep is gone before the next batch runs.
     """
     if batch_size < 1:
@@ -115,7 +115,7 @@ def _length(value: Any) -> int:
     return len(value) if hasattr(value, "__len__") else 0
 
 
-def again_and_again(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
+def require_sized(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
     """`data` as something that can be passed over more than once, and its number of items."""
     if not isinstance(data, Sized) or isinstance(data, Iterator):
         raise InputError(

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 import deepcruiser as dc
-from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.systems import bracket_changes, brackets
-from tests.toy import Text
+from deepcruiser.systems.builtin import bracket_changes, brackets
+from tests.support.toy import Text
 
 MUTATIONS = Mutations(
     bracket_changes.KINDS, bracket_changes.FAMILIES, bracket_changes.UNAFFECTED, bracket_changes.too_long

@@ -26,8 +26,8 @@ import numpy as np
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.fuzzing import Status
-from tests import toy
+from deepcruiser.campaign.fuzz import Status
+from tests.support import toy
 
 #: Every campaign is another one.
 GUIDES = (dc.BSCov, (dc.SBCov(2), dc.WICov), "random", dc.BTCov, "none")

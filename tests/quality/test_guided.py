@@ -62,7 +62,7 @@ def test_the_weakness_is_found_in_fewer_runs_than_without_guidance(
 
 
 def test_what_was_found_is_wrong_and_deep_and_can_be_replayed(scene: Scene, tmp_path: Path) -> None:
-    from deepcruiser.systems import brackets
+    from deepcruiser.systems.builtin import brackets
 
     campaign = scene.campaign(tmp_path, 0, runs=480, guide=dc.SBCov(2))
     assert len(campaign.failed) >= 3

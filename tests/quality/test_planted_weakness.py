@@ -26,7 +26,7 @@ import numpy.typing as npt
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.systems import brackets
+from deepcruiser.systems.builtin import brackets
 
 TESTS = 500
 

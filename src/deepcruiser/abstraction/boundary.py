@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deepcruiser.abstraction.codes import distinct, find
 from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.sorted_sets import distinct, find
 
 
 def rings(states: IntArray, grid: Grid) -> Iterator[IntArray]:

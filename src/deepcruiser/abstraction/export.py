@@ -28,8 +28,8 @@ import numpy.typing as npt
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.picture import is_end, times_visited, write_dot, write_graphml
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
-from deepcruiser.writing import whole_file
 
 _PathLike = str | os.PathLike[str]
 
@@ -48,9 +48,9 @@ def write_prism(model: AbstractModel, path: _PathLike) -> None:
     """The explicit files of PRISM, side by side: transitions (.tra), states (.sta) and labels (.lab)."""
     steps = _Steps.of(model)
     with (
-        whole_file(Path(path).with_suffix(".tra")) as tra,
-        whole_file(Path(path).with_suffix(".sta")) as sta,
-        whole_file(Path(path).with_suffix(".lab")) as lab,
+        atomic_write(Path(path).with_suffix(".tra")) as tra,
+        atomic_write(Path(path).with_suffix(".sta")) as sta,
+        atomic_write(Path(path).with_suffix(".lab")) as lab,
     ):
         tra.write("".join(_tra(len(model.states), steps)).encode())
         sta.write("".join(_sta(model)).encode())
@@ -59,7 +59,7 @@ def write_prism(model: AbstractModel, path: _PathLike) -> None:
 
 def write_storm(model: AbstractModel, path: _PathLike) -> None:
     """The explicit format of Storm (.drn)."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write("".join(_drn(model, _Steps.of(model))).encode())
 
 

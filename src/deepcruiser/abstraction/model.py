@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction import files
+from deepcruiser import archive
 from deepcruiser.abstraction.boundary import rings
-from deepcruiser.abstraction.counting import Counts
-from deepcruiser.abstraction.fitting import Projections
 from deepcruiser.abstraction.grid import Grid, IntArray
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projection import Projection
+from deepcruiser.abstraction.projections import Projections
+from deepcruiser.abstraction.transition_counts import Counts
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.trace import Trace
@@ -191,13 +191,13 @@ class AbstractModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
-        files.save(path, "model", {"origin": asdict(self.origin)}, self._arrays())
+        archive.save(path, "model", {"origin": asdict(self.origin)}, self._arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AbstractModel:
         """Read a model that `save` wrote."""
-        about, arrays = files.load(path, "model")
-        with files.contents_of(path, "model"):
+        about, arrays = archive.load(path, "model")
+        with archive.contents_of(path, "model"):
             partitions, input_partitions = arrays["partitions"].tolist()
             return cls(
                 Projections(projection_from("states", arrays), projection_from("inputs", arrays)),

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
-from deepcruiser.writing import whole_file
 
 #: The most states of a Graphviz picture: more of them are a tangle.
 MAX_STATES = 200
@@ -62,13 +62,13 @@ def write_dot(model: AbstractModel, path: str | os.PathLike[str]) -> None:
             f"a picture of {len(model.states):,} states cannot be read (at most {MAX_STATES}): abstract with fewer "
             "partitions or components, or export to .graphml, which has no limit"
         )
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write("".join(_dot(model)).encode())
 
 
 def write_graphml(model: AbstractModel, path: str | os.PathLike[str]) -> None:
     """A graph of any size (.graphml): a node for each state, an edge for each (s, x, s')."""
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write("".join(_graphml(model)).encode())
 
 

@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction import files
-from deepcruiser.abstraction.counting import Counts
-from deepcruiser.abstraction.fitting import Fit, Projected, Projections
+from deepcruiser import archive
 from deepcruiser.abstraction.grid import Grid, IntArray
 from deepcruiser.abstraction.model import AbstractModel, projection_arrays, projection_from
 from deepcruiser.abstraction.origin import Origin
-from deepcruiser.abstraction.rows import Rows
+from deepcruiser.abstraction.projections import Fit, Projected, Projections
+from deepcruiser.abstraction.transition_counts import Counts
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import Trace
 
 #: Steps whose cells are counted at a time.
@@ -152,13 +152,13 @@ class Profile:
             "states": self.states,
             "inputs": self.inputs,
         }
-        files.save(path, "profile", {"origin": asdict(self.origin)}, arrays)
+        archive.save(path, "profile", {"origin": asdict(self.origin)}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
         """Read a profile that `save` wrote."""
-        about, arrays = files.load(path, "profile", rows=("states", "inputs"))
-        with files.contents_of(path, "profile"):
+        about, arrays = archive.load(path, "profile", rows=("states", "inputs"))
+        with archive.contents_of(path, "profile"):
             states, inputs, lengths = arrays["states"], arrays["inputs"], arrays["lengths"]
             if (len(states), len(inputs)) != (int(lengths.sum()) + len(lengths), int(lengths.sum())):
                 raise ValueError(f"{len(states)} states and {len(inputs)} inputs for {len(lengths)} traces")

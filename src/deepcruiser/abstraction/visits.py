@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.codes import distinct, ends, find, known
-from deepcruiser.abstraction.fitting import Projected
 from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.projections import Projected
+from deepcruiser.abstraction.sorted_sets import distinct, ends, find, known
 
 if TYPE_CHECKING:
     from deepcruiser.abstraction.model import AbstractModel

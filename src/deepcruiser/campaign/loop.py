@@ -10,10 +10,10 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.campaign.events import Outcome, Ran, Step
-from deepcruiser.campaign.judging import expected, verdict
-from deepcruiser.campaign.running import Problem
+from deepcruiser.campaign.executors.local import Problem
+from deepcruiser.campaign.executors.processes import Mutant, Workshop
 from deepcruiser.campaign.state import Plan, State
-from deepcruiser.campaign.workshop import Mutant, Workshop
+from deepcruiser.campaign.verdict import expected, verdict
 from deepcruiser.oracles import Oracle
 from deepcruiser.trace import Run
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from deepcruiser.campaign.values import as_json
+from deepcruiser.campaign.serialise import as_json
 from deepcruiser.errors import InputError
 from deepcruiser.transformations import EXTRA, FAMILIES, NAMES, PAPER, UNAFFECTED, Validity, allowed, series, text
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.events import Seeded
-from deepcruiser.campaign.judging import verdict
-from deepcruiser.campaign.running import Problem
-from deepcruiser.campaign.values import digest_of, from_json, to_json
+from deepcruiser.campaign.executors.local import Problem
+from deepcruiser.campaign.serialise import digest_of, from_json, to_json
+from deepcruiser.campaign.verdict import verdict
 from deepcruiser.coverage import Coverage
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.oracles import Oracle
-from deepcruiser.stream import again_and_again, input_of, named
+from deepcruiser.stream import input_of, named, require_sized
 from deepcruiser.trace import Run
 
 #: Inputs of so many seeds are held ready; the others are read again.
@@ -29,7 +29,7 @@ class Seeds(Mapping[str, Any]):
     """The inputs of the seeds by name; read when asked for."""
 
     def __init__(self, data: Iterable[Any]) -> None:
-        data, size = again_and_again(data)
+        data, size = require_sized(data)
         self._items = dict(named(data))
         if len(self._items) < size:
             twice = next(name for name, count in Counter(name for name, _ in named(data)).items() if count > 1)

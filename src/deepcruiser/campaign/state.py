@@ -11,10 +11,10 @@ import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.choosing import SELECT, Picker
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Queue, Test
+from deepcruiser.campaign.scheduler import SELECT, Picker
 from deepcruiser.campaign.territory import Territory
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import BSCov, Criterion

@@ -18,16 +18,16 @@ from typing import Any, Self
 
 import numpy as np
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.database import DATABASE as DATABASE
 from deepcruiser.campaign.database import SCHEMA, connect, locked, pack, to_read, unpack, usable
 from deepcruiser.campaign.events import Event, Ran, Seeded, Step
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.serialise import as_json as as_json
+from deepcruiser.campaign.serialise import from_json, to_json
 from deepcruiser.campaign.state import Plan
 from deepcruiser.campaign.territory import Ground, Who
-from deepcruiser.campaign.values import as_json as as_json
-from deepcruiser.campaign.values import from_json, to_json
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError
-from deepcruiser.writing import whole_file
 
 VERSION = 1
 MODEL = "abstract.model"
@@ -213,7 +213,7 @@ def _difference(key: str, was: Any, now: Any) -> str:
 def _write_failed(folder: Path, number: int, value: Any, about: dict[str, Any]) -> None:
     stem = folder / f"{number:06}"
     _write_input(stem, value)
-    with whole_file(stem.with_suffix(".json")) as file:
+    with atomic_write(stem.with_suffix(".json")) as file:
         file.write(json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
 
 
@@ -223,8 +223,8 @@ def _write_input(stem: Path, value: Any) -> None:
         if len(value.samples):
             value.write(stem.with_suffix(".flac"))
     elif isinstance(value, str):
-        with whole_file(stem.with_suffix(".txt")) as file:
+        with atomic_write(stem.with_suffix(".txt")) as file:
             file.write(value.encode(errors="backslashreplace"))
     elif isinstance(value, np.ndarray):
-        with whole_file(stem.with_suffix(".npy")) as file:
+        with atomic_write(stem.with_suffix(".npy")) as file:
             np.save(file, value, allow_pickle=False)

@@ -11,9 +11,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from deepcruiser.abstraction.codes import find
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.sorted_sets import find
 from deepcruiser.abstraction.visits import Visits
 
 #: Who was there: seeds, mutants that the system got right, mutants that failed.

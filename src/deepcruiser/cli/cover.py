@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.cli.given import data_from, model_from, system_from
-from deepcruiser.cli.shown import tell_skipped, watching
+from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
 

@@ -14,20 +14,20 @@ import click
 import jiwer
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.profiling import profile
-from deepcruiser.campaign.campaign import Campaign
-from deepcruiser.campaign.fuzzing import fuzz
+from deepcruiser.abstraction.profiler import profile
+from deepcruiser.campaign.fuzz import fuzz
+from deepcruiser.campaign.record import Campaign
 from deepcruiser.campaign.state import Guide
-from deepcruiser.cli import boxed
+from deepcruiser.cli import builtin
 from deepcruiser.cli.ingredients import COMMAND, Ingredients
 from deepcruiser.cli.profile import check_self
-from deepcruiser.cli.shown import program, watching
+from deepcruiser.cli.progress import program, watching
 from deepcruiser.cli.summary import summary, told
 from deepcruiser.coverage import CoverageReport, cover
 from deepcruiser.criteria import FIVE, BSCov
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import write_page
-from deepcruiser.report.watching import has_screen, on_screen
+from deepcruiser.report.terminal import has_screen, on_screen
 from deepcruiser.trace import System
 
 SYSTEM, PARTITIONS, BATCH = "english", 20, 16
@@ -52,11 +52,11 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     output.mkdir(parents=True, exist_ok=True)
     say = (lambda _: None) if as_json else click.echo
     began = time.monotonic()
-    system = boxed.system(SYSTEM)
+    system = builtin.system(SYSTEM)
     say(f"1. {system}, ready in {time.monotonic() - began:.1f} s")
 
     with watching() as watch:
-        profiled = profile(system, boxed.data(f"{SYSTEM}:profile"), seed=seed, batch_size=BATCH, watch=watch)
+        profiled = profile(system, builtin.data(f"{SYSTEM}:profile"), seed=seed, batch_size=BATCH, watch=watch)
     say(f"\n2. {profiled}")
     for configuration in profiled.configurations():
         say(f"   {configuration}")
@@ -66,7 +66,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     model.save(output / "english.model")
 
     report, words_wrong, seeds = _measured(system, model)
-    count = len(boxed.data(SYSTEM))
+    count = len(builtin.data(SYSTEM))
     say(f"\n3. What {count} new recordings, {words_wrong:.1%} of their words wrong, cover of {model.name}:")
     for criterion in FIVE:
         say(f"   {criterion.name:8} {report[criterion]:8.2%}")
@@ -96,7 +96,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
 
 def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, float, list[Any]]:
     """What new recordings cover, the share of their words that is wrong, and those without any error."""
-    samples: Sequence[Any] = boxed.data(SYSTEM)
+    samples: Sequence[Any] = builtin.data(SYSTEM)
     runs = [
         run for at in range(0, len(samples), BATCH) for run in system.run([s.input for s in samples[at : at + BATCH]])
     ]

@@ -11,21 +11,21 @@ from typing import Any
 
 import click
 
-from deepcruiser.cli.asked import Asked, options, partitions_from
+from deepcruiser.cli.evaluate_options import Asked, options, partitions_from
 from deepcruiser.cli.ingredients import Ingredients
-from deepcruiser.cli.shown import typed, watching
+from deepcruiser.cli.progress import typed, watching
 from deepcruiser.evaluate import figures
 from deepcruiser.evaluate.abstraction import abstraction as ask_abstraction
-from deepcruiser.evaluate.answers import Answer, device_of
 from deepcruiser.evaluate.configurations import configurations as ask_configurations
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.page import put_together
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer, device_of
 from deepcruiser.evaluate.rq1 import rq1 as ask_rq1
 from deepcruiser.evaluate.rq2 import rq2 as ask_rq2
 from deepcruiser.evaluate.rq3 import rq3 as ask_rq3
 from deepcruiser.evaluate.rq4 import rq4 as ask_rq4
 from deepcruiser.evaluate.tables import as_json as tables_as_json
-from deepcruiser.evaluate.working import Workers
 
 Command = Callable[..., Any]
 

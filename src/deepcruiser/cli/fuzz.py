@@ -14,17 +14,17 @@ from typing import Any
 
 import click
 
-from deepcruiser.campaign.choosing import SELECT
-from deepcruiser.campaign.fuzzing import fuzz as fuzz_system
+from deepcruiser.campaign.fuzz import fuzz as fuzz_system
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.scheduler import SELECT
 from deepcruiser.campaign.store import DATABASE, Store
-from deepcruiser.cli.given import guide_from
 from deepcruiser.cli.ingredients import WER_ABOVE, Ingredients
-from deepcruiser.cli.shown import program, typed
+from deepcruiser.cli.progress import program, typed
+from deepcruiser.cli.resolve import guide_from
 from deepcruiser.cli.summary import as_text, batch, summary
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.report.serving import serving
-from deepcruiser.report.watching import Past, Watch, has_screen, lines, on_screen
+from deepcruiser.report.server import serving
+from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 
 
 class Share(click.ParamType[float]):

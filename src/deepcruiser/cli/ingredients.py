@@ -14,16 +14,16 @@ import click
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.atomic import atomic_write
+from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.cli import boxed
-from deepcruiser.cli.given import PROCESS, READY_MADE, data_from, model_from, mutations_from, system_from
+from deepcruiser.cli import builtin
+from deepcruiser.cli.resolve import PROCESS, READY_MADE, data_from, model_from, mutations_from, system_from
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
-from deepcruiser.report.watching import Watch
+from deepcruiser.report.terminal import Watch
 from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
-from deepcruiser.writing import whole_file
 
 COMMAND = "command.json"
 WER_ABOVE = 0.3
@@ -57,10 +57,10 @@ class Ingredients:
 
     def complete(self) -> Ingredients:
         """With what a built-in system brings, where nothing else is given."""
-        if not boxed.is_built_in(self.system):
+        if not builtin.is_built_in(self.system):
             return self
         return replace(
-            self, data=self.data or self.system, mutations=self.mutations or boxed.own_mutations(self.system)
+            self, data=self.data or self.system, mutations=self.mutations or builtin.own_mutations(self.system)
         )
 
     def load_system(self) -> System:
@@ -126,7 +126,7 @@ class Ingredients:
         except ValueError:  # on another drive
             as_seen = here
         notes = {**more, "ingredients": asdict(self), "directory": {"as seen from here": as_seen, "absolute": here}}
-        with whole_file(Path(folder, COMMAND)) as file:
+        with atomic_write(Path(folder, COMMAND)) as file:
             file.write(json.dumps(notes, indent=2, ensure_ascii=False).encode())
 
     def remembered(self, show: Watch, folder: str | os.PathLike[str], **more: Any) -> Watch:
@@ -166,7 +166,7 @@ class Ingredients:
 
 def _located(given: str | None, bases: list[Path]) -> str | None:
     """A path, or `file.py:name`, that was typed in another folder: where it is there."""
-    if given is None or boxed.is_data(given):
+    if given is None or builtin.is_data(given):
         return given
     if given.startswith(PROCESS):
         words = shlex.split(given.removeprefix(PROCESS))

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from deepcruiser.abstraction.profile import Profile
-from deepcruiser.abstraction.profiling import profile as profile_system
-from deepcruiser.cli.given import data_from, system_from
-from deepcruiser.cli.shown import tell_skipped, watching
+from deepcruiser.abstraction.profiler import profile as profile_system
+from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.stream import Progress

@@ -14,18 +14,18 @@ import click
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
-from deepcruiser.campaign.campaign import Campaign, FailedTest, Replay
+from deepcruiser.campaign.record import Campaign, FailedTest, Replay
+from deepcruiser.campaign.serialise import as_json
 from deepcruiser.campaign.store import Store
-from deepcruiser.campaign.values import as_json
 from deepcruiser.cli.ingredients import Ingredients
 from deepcruiser.cli.summary import described, told
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, SpanDisagreement, WordErrorRate
-from deepcruiser.report.words import printable, quoted
+from deepcruiser.report.format import printable, quoted
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
-from deepcruiser.writing import whole_file
 
 
 @click.command()
@@ -194,8 +194,8 @@ def _write(folder: Path, result: Replay) -> None:
     if isinstance(value, Audio):
         value.write(stem.with_suffix(".flac"))
     elif isinstance(value, np.ndarray):
-        with whole_file(stem.with_suffix(".npy")) as file:
+        with atomic_write(stem.with_suffix(".npy")) as file:
             np.save(file, value, allow_pickle=False)
     else:
-        with whole_file(stem.with_suffix(".txt")) as file:
+        with atomic_write(stem.with_suffix(".txt")) as file:
             file.write(str(value).encode(errors="backslashreplace"))

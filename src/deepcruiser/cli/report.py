@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
 from deepcruiser.report.junit import write_junit
 from deepcruiser.report.page import gathered, write_page
-from deepcruiser.report.plain import as_markdown, as_text
+from deepcruiser.report.text import as_markdown, as_text
 
 
 @click.command()

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deepcruiser.campaign.campaign import Campaign, FailedTest
 from deepcruiser.campaign.events import Event, Ran, Seeded
-from deepcruiser.campaign.fuzzing import Status
+from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.record import Campaign, FailedTest
+from deepcruiser.campaign.serialise import as_json
 from deepcruiser.campaign.state import Guide
-from deepcruiser.campaign.values import as_json
-from deepcruiser.report.words import clock, counted, group_of, printable, quoted, rate
+from deepcruiser.report.format import clock, counted, group_of, printable, quoted, rate
 
 #: So many of the failing tests are shown.
 WORST = 3

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from deepcruiser.audio import Audio
-from deepcruiser.datasets import read_corpus
-from deepcruiser.datasets.corpus import AUDIO_SUFFIXES, Sample
+from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.corpus import AUDIO_SUFFIXES, Sample
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.systems import load_system
 

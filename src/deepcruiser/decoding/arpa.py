@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.decoding.ngram_building import SPECIAL
 from deepcruiser.errors import FileError
-from deepcruiser.writing import whole_file
 
 Array = npt.NDArray[Any]
 
@@ -144,7 +144,7 @@ def write_arpa(
     backoffs: Sequence[Array],
 ) -> None:
     """Write a model as plain text, compressed if the name ends in .gz."""
-    with whole_file(path) as raw:
+    with atomic_write(path) as raw:
         file = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if os.fspath(path).endswith(".gz") else raw
         header = "".join(f"ngram {order}={len(level)}\n" for order, level in enumerate(keys, start=1))
         file.write(f"\\data\\\n{header}".encode())

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.decoding.ngram_building import SPECIAL
 from deepcruiser.errors import FileError
-from deepcruiser.writing import whole_file
 
 Array = npt.NDArray[Any]
 FORMAT, VERSION = "deepcruiser language model", 1
@@ -49,7 +49,7 @@ def save(
 ) -> None:
     """Write a model, whole or not at all."""
     about = {"format": FORMAT, "version": VERSION, "rare": rare, "ngrams": [len(level) for level in keys]}
-    with whole_file(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
+    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_LZMA) as archive:
 
         def write(name: str, data: bytes) -> None:
             member = zipfile.ZipInfo(name)  # its date is 1980: equal models are equal files

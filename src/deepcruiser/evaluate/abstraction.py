@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.configurations import saturation
 from deepcruiser.evaluate.experiment import Experiment, narrowed
 from deepcruiser.evaluate.figures import Figure, panels
 from deepcruiser.evaluate.mutants import Family, Recipes, choose_seeds, families, run_batches
+from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Record
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import visited
 from deepcruiser.evaluate.tables import Table, shares
-from deepcruiser.evaluate.working import Workers
 
 
 def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answer:

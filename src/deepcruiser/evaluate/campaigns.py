@@ -14,21 +14,21 @@ import jiwer
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.executors.local import Problem
+from deepcruiser.campaign.executors.processes import Mutant, Workshop
 from deepcruiser.campaign.loop import loop
 from deepcruiser.campaign.queue import Queue
-from deepcruiser.campaign.running import Problem
 from deepcruiser.campaign.seeds import Seeds, sow
 from deepcruiser.campaign.state import Guide, Plan, State
-from deepcruiser.campaign.workshop import Mutant, Workshop
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import FIVE, BSCov, Criterion, criterion
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.evaluate.experiment import WORK, Experiment
-from deepcruiser.evaluate.laboratory import Laboratory
 from deepcruiser.evaluate.records import Batch, Record
+from deepcruiser.evaluate.run_cache import Laboratory
 from deepcruiser.trace import Run
-from deepcruiser.writing import whole_file
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
         experiment.laboratory.watch(task.runs, 0)
         return _read(path)
     found = _campaign(experiment, task)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         file.write(json.dumps(found).encode())
     return found
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction.codes import ends, find
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Configuration, Profile
-from deepcruiser.evaluate.answers import Answer
+from deepcruiser.abstraction.sorted_sets import ends, find
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import Figure, panels
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Table, shares
 

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from deepcruiser.abstraction.fitting import Projections
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Projection
-from deepcruiser.abstraction.rows import Rows
+from deepcruiser.abstraction.projections import Projections
+from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.seeds import Seeds
-from deepcruiser.campaign.values import digest_of
+from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.errors import FileError, InputError, MismatchError
-from deepcruiser.evaluate.laboratory import Laboratory
+from deepcruiser.evaluate.run_cache import Laboratory
 from deepcruiser.oracles import Oracle
+from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import System
-from deepcruiser.writing import whole_file
 
 #: The paper's configurations.
 PARTITIONS = (10, 20, 50, 100)
@@ -98,7 +98,7 @@ class Experiment:
         about, path = json.loads(json.dumps(self._about())), self.folder / ABOUT
         known = _read(path) if path.exists() else None
         if known is None:
-            with whole_file(path) as file:
+            with atomic_write(path) as file:
                 file.write(json.dumps(about, indent=2).encode())
         elif known != about:
             differ = [f"{key} (was {known.get(key)}, is {about[key]})" for key in about if known.get(key) != about[key]]

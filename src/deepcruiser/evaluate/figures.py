@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
-from deepcruiser.writing import whole_file
 
 Figure = Any
 
@@ -56,7 +56,7 @@ def save(draw: Callable[[], Figure], folder: Path, name: str) -> None:
     with _matplotlib().rc_context(STYLE):
         figure = draw()
         for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 150})):
-            with whole_file(folder / f"{name}.{suffix}") as file:
+            with atomic_write(folder / f"{name}.{suffix}") as file:
                 figure.savefig(file, format=suffix, **options)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Batch, Recipe, Record
-from deepcruiser.evaluate.working import Workers
 
 Recipes = tuple[Recipe, ...]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import FileError
-from deepcruiser.writing import whole_file
 
 #: The order of the sections on a new page.
 SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
@@ -37,7 +37,7 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
             _copy(folder / file_name, beside / file_name)
         links = ", ".join(f"[{table}]({beside.name}/{table})" for table in tables)
         text = _placed(text, name, f"{section}\n* tables: {links}")
-    with whole_file(page) as file:
+    with atomic_write(page) as file:
         file.write(text.encode())
     return [name for name, _ in found]
 
@@ -48,7 +48,7 @@ def _copy(path: Path, to: Path) -> None:
     except OSError as error:
         said = (error.strerror or str(error)).lower()
         raise FileError(f"cannot read {os.fspath(path)!r}: {said}; ask the question again to have it") from None
-    with whole_file(to) as file:
+    with atomic_write(to) as file:
         file.write(data)
 
 

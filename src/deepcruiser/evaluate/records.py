@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction import files
-from deepcruiser.abstraction.fitting import Projected
+from deepcruiser import archive
+from deepcruiser.abstraction.projections import Projected
+from deepcruiser.campaign.executors.local import Problem
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.running import Problem
-from deepcruiser.campaign.values import from_json, to_json
+from deepcruiser.campaign.serialise import from_json, to_json
 from deepcruiser.trace import Run, Trace
 
 #: An input as a recipe: the seed's name and the transformations, in order.
@@ -76,13 +76,13 @@ class Batch:
             "inputs": np.concatenate([record.inputs for record in self.records]),
             "lengths": np.array([[len(r.states), len(r.inputs)] for r in self.records], np.int64).reshape(-1, 2),
         }
-        files.save(path, "batch", {"seconds": round(self.seconds, 3), "records": about}, arrays)
+        archive.save(path, "batch", {"seconds": round(self.seconds, 3), "records": about}, arrays)
 
     @classmethod
     def load(cls, path: Path, recipes: Sequence[Recipe]) -> Batch:
         """Read a batch of these recipes that `save` wrote."""
-        about, arrays = files.load(path, "batch")
-        with files.contents_of(path, "batch"):
+        about, arrays = archive.load(path, "batch")
+        with archive.contents_of(path, "batch"):
             of_states, of_inputs = np.cumsum(arrays["lengths"], axis=0).T
             states, inputs = np.split(arrays["states"], of_states[:-1]), np.split(arrays["inputs"], of_inputs[:-1])
             records = [

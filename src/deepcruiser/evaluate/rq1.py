@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
+from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Record
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import KINDS, to_mutants
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Row, Table, shares
-from deepcruiser.evaluate.working import Workers
 
 #: Where the tenths of the index begin and end; 1.0 belongs to the last.
 EDGES = np.arange(11) / 10

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.errors import InputError
-from deepcruiser.evaluate.answers import Answer
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import COLOURS, Figure, log_norm, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, is_right
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq1 import column, measured, values
 from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, spearman, without
 from deepcruiser.evaluate.tables import Row, Table
-from deepcruiser.evaluate.working import Workers
 
 TIMES = 1000
 GIVEN = ("given the seed", "given the transformation", "given transformation and strength")

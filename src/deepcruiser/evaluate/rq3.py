@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.criteria import FIVE, BSCov
-from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
 from deepcruiser.evaluate.campaigns import Arm, strategies
-from deepcruiser.evaluate.comparing import Campaigns, Found, compare
 from deepcruiser.evaluate.figures import GUIDED, NONE, RANDOM, Figure, panels
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.tables import Table, p_value, shares
-from deepcruiser.evaluate.working import Workers
 
 SHARES = ("start", "queue", "increase", "all runs")
 P, A = "p (guided against it)", "A (guided against it)"

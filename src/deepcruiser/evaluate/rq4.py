@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.evaluate.answers import Answer
+from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
 from deepcruiser.evaluate.campaigns import Arm
-from deepcruiser.evaluate.comparing import Campaigns, Found, compare
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.tables import Table, counts, p_value, shares
-from deepcruiser.evaluate.working import Workers
 
 
 def rq4(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int = 5, base: int = 20) -> Answer:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.codes import distinct
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.sorted_sets import distinct
 from deepcruiser.evaluate.records import Record
 
 Floats = npt.NDArray[np.float64]

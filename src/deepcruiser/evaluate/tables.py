@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.evaluate.statistics import Estimate, Median
-from deepcruiser.writing import whole_file
 
 Row = Mapping[str, Any]
 
@@ -97,7 +97,7 @@ class Table:
         return out.getvalue()
 
     def write(self, path: Path) -> None:
-        with whole_file(path) as file:
+        with atomic_write(path) as file:
             file.write(self.csv().encode())
 
 

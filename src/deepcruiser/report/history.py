@@ -9,8 +9,8 @@ from itertools import takewhile
 from typing import Any
 
 from deepcruiser.campaign.events import KINDS, Ran
-from deepcruiser.campaign.fuzzing import Status
-from deepcruiser.report.words import group_of
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.report.format import group_of
 
 #: Points of the course that are kept; beyond that every second one is dropped, for ever coarser pictures.
 _POINTS = 512

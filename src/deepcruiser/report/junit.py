@@ -9,8 +9,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from deepcruiser.report.words import quoted
-from deepcruiser.writing import whole_file
+from deepcruiser.atomic import atomic_write
+from deepcruiser.report.format import quoted
 
 #: What XML 1.0 has no place for, however it is escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -40,7 +40,7 @@ def write_junit(data: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
         for name in held:
             ET.SubElement(suite, "testcase", classname=_xml(told["name"]), name=_xml(f"seed {name}, all its mutants"))
     ET.indent(suites)
-    with whole_file(path) as file:
+    with atomic_write(path) as file:
         ET.ElementTree(suites).write(file, encoding="utf-8", xml_declaration=True)
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.report.comparing import compared, mark_new, verdicts
-from deepcruiser.report.gathering import Gathering
+from deepcruiser.report.data import Gathering
+from deepcruiser.report.format import clock, counted, rate
 from deepcruiser.report.sounds import compressed
-from deepcruiser.report.words import clock, counted, rate
-from deepcruiser.writing import whole_file
 
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = (
@@ -129,7 +129,7 @@ def write_page(campaigns: Sequence[Gathering], path: str | os.PathLike[str], *, 
     sounds = sounds_of(page, campaigns, embed)
     links = [_link(gathering, i, target) for i, gathering in enumerate(campaigns)]
     html = rendered(page, sounds=sounds, links=links)
-    with whole_file(target) as file:
+    with atomic_write(target) as file:
         file.write(html.encode(errors="backslashreplace"))
     _copy_sounds(page, campaigns, target, set(sounds))
     return data

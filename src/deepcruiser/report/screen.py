@@ -10,8 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from deepcruiser.report.format import clock, counted, printable, rate
 from deepcruiser.report.history import Point, Reading, Row
-from deepcruiser.report.words import clock, counted, printable, rate
 
 #: From none to all; the second set where the terminal has ASCII only.
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"

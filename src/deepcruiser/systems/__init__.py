@@ -16,11 +16,11 @@ def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
     * "brackets" tells whether brackets are balanced. It is trained on the spot, with `seed`, on the CPU.
     """
     if name == "brackets":
-        from deepcruiser.systems import brackets
+        from deepcruiser.systems.builtin import brackets
 
         return brackets.load(seed)
     if name in BUILT_IN:
-        from deepcruiser.systems.speech import recogniser
+        from deepcruiser.systems.builtin.speech import recogniser
 
         return recogniser.load(device=device, with_language_model=name == "english+lm")
     raise InputError(f"no system {name!r} is built in; there is: {', '.join(BUILT_IN)}")

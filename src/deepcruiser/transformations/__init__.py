@@ -8,12 +8,12 @@ docs/transformations.md says what each sounds like, and what its range rests on.
 in `series` and `text`.
 """
 
+from deepcruiser.transformations.base import Transformation
+from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
-from deepcruiser.transformations.extra import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.families import CLEARNESS, EXTRA, FAMILIES, PAPER, SPEED, UNAFFECTED, VOLUME, allowed
 from deepcruiser.transformations.recipe import NAMES, apply, from_dict, to_dict
 from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
-from deepcruiser.transformations.transformation import Transformation
 from deepcruiser.transformations.unaffected import DRC, Trim
 from deepcruiser.transformations.validity import Validity
 from deepcruiser.transformations.volume import ChangeVolume, HighPassFilter, LowPassFilter

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import fft, ndimage, signal
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations.transformation import Range, Transformation, amplitude, fitted, level, peak
+from deepcruiser.transformations.base import Range, Transformation, amplitude, fitted, level, peak
 
 #: The harmonic part: windows of 64 ms tell a voice's harmonics apart, and four of them overlap.
 WINDOW_SECONDS = 0.064

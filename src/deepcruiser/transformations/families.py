@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from deepcruiser.errors import InputError
+from deepcruiser.transformations.base import Transformation
+from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
-from deepcruiser.transformations.extra import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
-from deepcruiser.transformations.transformation import Transformation
 from deepcruiser.transformations.unaffected import DRC, Trim
 from deepcruiser.transformations.volume import ChangeVolume, HighPassFilter, LowPassFilter
 

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from deepcruiser.errors import InputError
 from deepcruiser.transformations import series, text
+from deepcruiser.transformations.base import Change
 from deepcruiser.transformations.families import EXTRA, PAPER
-from deepcruiser.transformations.transformation import Change
 
 #: All kinds by name, those of series and text too.
 NAMES: dict[str, type[Change]] = {kind.__name__: kind for kind in (*PAPER, *EXTRA, *series.KINDS, *text.KINDS)}

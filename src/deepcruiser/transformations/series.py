@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.errors import InputError
-from deepcruiser.transformations.transformation import Change, Range, amplitude, number
+from deepcruiser.transformations.base import Change, Range, amplitude, number
 
 Series = npt.NDArray[np.floating[Any]]
 Columns = npt.NDArray[np.float64]

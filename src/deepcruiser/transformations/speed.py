@@ -15,7 +15,7 @@ import numpy as np
 from python_stretch.Signalsmith import Stretch
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations.transformation import Range, Samples, Transformation, fitted, peak
+from deepcruiser.transformations.base import Range, Samples, Transformation, fitted, peak
 
 SHORTEST_SECONDS = 0.12
 LOWEST_RATE = 1000

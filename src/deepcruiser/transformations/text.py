@@ -15,7 +15,7 @@ import jiwer
 import numpy as np
 
 from deepcruiser.errors import InputError
-from deepcruiser.transformations.transformation import Change, Range, number
+from deepcruiser.transformations.base import Change, Range, number
 
 #: The keys of a keyboard, each row half a key to the right of the one above.
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import signal
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations.transformation import Range, Samples, Transformation, fitted, peak
+from deepcruiser.transformations.base import Range, Samples, Transformation, fitted, peak
 
 #: The compressor's gain begins to fall so long before a loud sound, at this pace, so that no onset gets past it...
 AHEAD_SECONDS = 0.01

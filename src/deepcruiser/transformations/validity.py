@@ -17,7 +17,7 @@ from scipy import fft, ndimage, signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import MismatchError
-from deepcruiser.transformations.transformation import decibels, number, peak
+from deepcruiser.transformations.base import decibels, number, peak
 from deepcruiser.transformations.unaffected import FRAME_SECONDS, MARGIN_SECONDS, frame_levels, loud
 
 #: Full scale but for the last of 16 bits; a sample that reaches it was, or might have been, cut off.

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import signal
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations.transformation import Range, Samples, Transformation, amplitude, fitted
+from deepcruiser.transformations.base import Range, Samples, Transformation, amplitude, fitted
 
 #: Butterworth, 24 dB an octave: beyond the cutoff it is soon quiet, and it does not ring.
 ORDER = 4

@@ -1,0 +1,39 @@
+"""Writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from deepcruiser.errors import FileError
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write to that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    target = Path(path)
+    if not target.parent.is_dir():
+        folder = os.fspath(target.parent)
+        raise FileError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}; create it first")
+    if target.is_dir():
+        raise FileError(f"cannot write {os.fspath(path)!r}: it is a folder")
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    except OSError as error:
+        raise FileError(f"cannot write {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
+        os.replace(temporary, target)
+    except BaseException as error:
+        os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileError(f"cannot write {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}") from error
+        raise

@@ -1,0 +1,1 @@
+"""Where mutants are made and run."""

@@ -1,0 +1,70 @@
+"""What comes with a system in the box, by its name: seeds with their right answers, and what may be done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.corpora import Corpus, read_corpus
+from deepcruiser.systems import BUILT_IN, load_system
+from deepcruiser.systems.builtin import bracket_changes, brackets
+from deepcruiser.systems.builtin.speech import PROFILE
+from deepcruiser.systems.builtin.speech import SEEDS as SEEDS_OF_SPEECH
+from deepcruiser.trace import System
+
+#: How many seeds there are.
+SEEDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text as a seed: its name, itself, and its right label."""
+
+    id: str
+    input: str
+    text: str
+
+
+def is_built_in(given: str) -> bool:
+    """Whether this names a system in the box: `english`, or `brackets:7`, trained with another random seed."""
+    name, _, seed = given.partition(":")
+    return given in BUILT_IN or (name == "brackets" and seed.isdecimal())
+
+
+def is_data(given: str) -> bool:
+    """Whether this names data in the box: the seeds of a system, or what the recogniser is profiled on."""
+    return is_built_in(given) or given == "english:profile"
+
+
+@cache
+def system(given: str) -> System:
+    """The system itself, which is trained or read once."""
+    return load_system(given.partition(":")[0], seed=_seed(given))
+
+
+def data(given: str) -> Corpus | Sequence[Text]:
+    """New inputs of the kind that it was trained on; of `english:profile` such as it was trained on."""
+    if given.startswith("english"):
+        corpus = read_corpus(PROFILE if given == "english:profile" else SEEDS_OF_SPEECH)
+        return Corpus(given, corpus.samples)
+    texts = brackets.ordinary_tests(SEEDS, seed=_seed(given))
+    return [Text(f"{number:02}", text, brackets.verdict(text)) for number, text in enumerate(texts)]
+
+
+def mutations(given: str) -> Mutations:
+    """Changes that keep the right answer."""
+    if given.startswith("english"):
+        return Mutations()
+    changes = bracket_changes
+    return Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, changes.too_long)
+
+
+def own_mutations(given: str) -> str | None:
+    """The name of a system's own mutations; those of the recogniser are the ordinary ones for sound."""
+    return None if given.startswith("english") else given
+
+
+def _seed(given: str) -> int:
+    return int(given.partition(":")[2] or 0)

@@ -1,0 +1,88 @@
+"""From a path to a corpus: which reader is for what is found there."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from deepcruiser.corpora.corpus import AUDIO_SUFFIXES, INPUT_SUFFIXES, Corpus, Sample
+from deepcruiser.corpora.lists import csv_table, kaldi, librispeech, named, nemo, tsv
+from deepcruiser.errors import FileError, InputError
+
+LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv")
+
+
+def read_corpus(path: str | os.PathLike[str]) -> Corpus:
+    """List the samples at a path, in the format that is found there.
+
+    No input is opened yet: a file that is missing or damaged fails alone, when its sample's `input` is read.
+    """
+    path = Path(path).absolute()
+    try:
+        if not path.exists():
+            raise FileError(f"there is no corpus at {path}: no such file or folder")
+        samples = tuple(_folder(path) if path.is_dir() else _file(path))
+        if not samples:
+            raise FileError(f"{path} lists no samples")
+        whole = Path(os.path.abspath(path))  # so that "corpora/.." has a name as well
+        return Corpus(whole.name if path.is_dir() else whole.stem, samples)
+    except OSError as error:
+        raise FileError(f"cannot read {error.filename or path}: {(error.strerror or str(error)).lower()}") from error
+    except InputError as error:
+        raise FileError(f"cannot use {path}: {error}") from error
+
+
+def _file(path: Path) -> Iterator[Sample]:
+    suffix = path.suffix.lower()
+    if path.name == "wav.scp":
+        return kaldi(path)
+    if suffix in (".json", ".jsonl", ".ndjson"):
+        return nemo(path)
+    if suffix == ".tsv":
+        return tsv(path)
+    if suffix == ".csv":
+        return csv_table(path)
+    if suffix in INPUT_SUFFIXES:
+        return iter([named(path.parent, path.name)])
+    raise FileError(
+        f"{path} is no corpus: needed a folder, a list ({', '.join(LIST_SUFFIXES)}), "
+        f"or an audio file or array ({', '.join(INPUT_SUFFIXES)})"
+    )
+
+
+def _folder(folder: Path) -> Iterator[Sample]:
+    if (folder / "wav.scp").is_file():
+        return kaldi(folder / "wav.scp")
+    if (folder / "transcripts.tsv").is_file():
+        return tsv(folder / "transcripts.tsv")
+    files = _files(folder)
+    lists = [file.name for file in files if file.parent == folder and file.suffix.lower() in LIST_SUFFIXES]
+    if (folder / "clips").is_dir() and any(name.endswith(".tsv") for name in lists):
+        raise FileError(f"{folder} is Common Voice's folder; name one of its lists: {', '.join(lists)}")
+    audio = [file for file in files if file.suffix.lower() in AUDIO_SUFFIXES]
+    transcripts = [file for file in files if file.name.endswith(".trans.txt")]
+    if transcripts:
+        return librispeech(transcripts, audio)
+    found = audio or [file for file in files if file.suffix.lower() == ".npy"]
+    if found:
+        return (named(folder, str(file)) for file in found)
+    counts = Counter(file.suffix.lower() or "without suffix" for file in files)
+    there = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(6)) or "no files"
+    raise FileError(
+        f"no corpus in {folder}: looked for wav.scp, transcripts.tsv, *.trans.txt and "
+        f"{', '.join(INPUT_SUFFIXES)} files, and found {there}"
+        + (f"; to read a list, name it: {', '.join(lists)}" if lists else "")
+    )
+
+
+def _files(folder: Path) -> list[Path]:
+    def refuse(error: OSError) -> None:
+        raise error  # or a folder without permission would be passed over in silence
+
+    found: list[Path] = []
+    for here, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(here, name) for name in names if not name.startswith(".")]
+    return sorted(found, key=Path.as_posix)

@@ -1,0 +1,96 @@
+"""All campaigns of all arms, and comparisons between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deepcruiser.errors import InputError
+from deepcruiser.evaluate.campaigns import Arm, Task, arms, panel, run_campaign
+from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.evaluate.mutants import choose_seeds, is_right
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
+
+#: A campaign as its file holds it.
+Found = Mapping[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Campaigns:
+    """What the campaigns of each arm came to."""
+
+    experiment: Experiment
+    base: int
+    seeds: int
+    runs: int
+    by_arm: Mapping[Arm, Sequence[Found]]
+
+    @property
+    def count(self) -> int:
+        return len(next(iter(self.by_arm.values())))
+
+    @property
+    def seconds(self) -> float:
+        """What the runs took; those that several campaigns share are counted once."""
+        batches = [found["seconds"] for several in self.by_arm.values() for found in several]
+        return float(sum({name: seconds for each in batches for name, seconds in each.items()}.values()))
+
+    @property
+    def total_runs(self) -> int:
+        return sum(len(found["ran"]) for several in self.by_arm.values() for found in several)
+
+    def place(self, criterion: str, partitions: int) -> int:
+        """Where in the measured coverages that of a criterion on a grid stands."""
+        model = self.experiment.models[partitions]
+        names = [(str(each), of.name) for each, of in panel(self.experiment, self.base)]
+        return names.index((criterion, model.name))
+
+    def values(self, arm: Arm, measure: Callable[[Found], float]) -> list[float]:
+        return [measure(found) for found in self.by_arm[arm]]
+
+    def median(self, arm: Arm, measure: Callable[[Found], float]) -> Median:
+        return median(self.values(arm, measure))
+
+    def against(self, arm: Arm, other: Arm, measure: Callable[[Found], float]) -> RankTest:
+        return mann_whitney(self.values(arm, measure), self.values(other, measure))
+
+    def random(self, partitions: int) -> Arm:
+        return Arm("BSCov", partitions, "random")
+
+    @property
+    def none(self) -> Arm:
+        return Arm("BSCov", self.base, "none")
+
+    @property
+    def how(self) -> str:
+        """What was compared, and what the figures in the tables are."""
+        some = next(iter(self.by_arm))
+        confidence = self.median(some, lambda found: float(len(found["ran"]))).confidence
+        return (
+            f"{self.count} campaigns of {self.runs:,} runs for each line, from the same {self.seeds:,} seeds, which "
+            f"are answered without an error; they differ in their random numbers. In brackets: values between which "
+            f"the median of all such campaigns lies with {confidence:.1%} confidence. p: rank test of Mann and "
+            "Whitney, two-sided and exact, not corrected for the number of comparisons; A: the chance that a campaign "
+            "of the one kind exceeds one of the other, 0.5 where they are alike."
+        )
+
+
+def compare(workers: Workers, *, seeds: int, runs: int, campaigns: int, base: int) -> Campaigns:
+    """Run all campaigns, or read those that are known."""
+    experiment = workers.experiment
+    for name, number in (("--runs", runs), ("--campaigns", campaigns)):
+        if number < 1:
+            raise InputError(f"{name} must be at least 1, not {number}")
+    if base not in experiment.partitions:
+        raise InputError(f"--base {base} is none of the partitions, {', '.join(map(str, experiment.partitions))}")
+    right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
+    names = tuple(record.seed for record in right)
+    every = arms(experiment.partitions, base)
+    # Campaigns with one random number begin alike, so those are asked for one after the other and find that known.
+    tasks = [Task(arm, number, runs, base, names) for number in range(campaigns) for arm in every]
+    experiment.laboratory.gather(right)
+    found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=runs * len(tasks))
+    by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
+    return Campaigns(experiment, base, seeds, runs, by_arm)

@@ -1,0 +1,82 @@
+"""An answer to a question: tables, data, a figure, and the words between them."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from deepcruiser.atomic import atomic_write
+from deepcruiser.campaign.versions import versions
+from deepcruiser.evaluate import figures
+from deepcruiser.evaluate.tables import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a question came to. `data` is what the tables rest on, `seconds` the time that its runs took."""
+
+    name: str
+    title: str
+    tables: tuple[Table, ...]
+    data: Table
+    said: tuple[str, ...]
+    draw: Callable[[], Any]
+    seconds: float = 0.0
+    runs: int = 0
+
+    def write(self, folder: Path, *, command: str, seed: int, jobs: int = 1, device: str = "") -> Path:
+        """Write the tables and the data as CSV, the figure, and a section of a page."""
+        for table in self.tables:
+            table.write(folder / f"{table.name}.csv")
+        self.data.write(folder / f"{self.name}-data.csv")
+        figures.save(self.draw, folder, self.name)
+        path = folder / f"{self.name}.md"
+        with atomic_write(path) as file:
+            file.write(self._section(command, seed, jobs, device).encode())
+        return path
+
+    def _section(self, command: str, seed: int, jobs: int, device: str) -> str:
+        parts = [f"## {self.title}"]
+        for table in self.tables:
+            parts += [table.caption] * bool(table.caption) + [table.markdown().rstrip()]
+        parts += [f"![{self.title}]({self.name}.svg)", *self.said]
+        facts: Mapping[str, str] = {
+            "command": f"`{command}`",
+            "seed": str(seed),
+            "machine": machine(device),
+            "time": self._time(jobs),
+            "versions": ", ".join(f"{name} {version}" for name, version in versions().items()),
+        }
+        parts.append("\n".join(f"* {name}: {fact}" for name, fact in facts.items()))
+        return "\n\n".join(parts) + "\n"
+
+    def _time(self, jobs: int) -> str:
+        if not self.runs:
+            return "seconds, nothing was run"
+        return f"{self.seconds / 60:.1f} minutes of work for {self.runs:,} runs, by {jobs} process{'es' * (jobs > 1)}"
+
+
+def machine(device: str = "") -> str:
+    """The processors, without the machine's name."""
+    model = ""
+    if Path("/proc/cpuinfo").is_file():
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+        model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    found = f"{os.cpu_count()} cores, {model or platform.processor() or platform.machine()}"
+    if device.startswith("cuda"):
+        found += f", {torch.cuda.get_device_name(device)}"
+    return found
+
+
+def device_of(system: Any) -> str:
+    """Where the network of a system is, as far as it can be told."""
+    net = getattr(system, "net", None)
+    if not isinstance(net, torch.nn.Module):
+        return ""
+    return next((str(parameter.device) for parameter in net.parameters()), "")

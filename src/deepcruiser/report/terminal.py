@@ -1,0 +1,157 @@
+"""Watching a campaign: on a screen, or in lines."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from rich.console import Console, ConsoleDimensions, RenderableType
+from rich.live import Live
+
+from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.state import State
+from deepcruiser.report.format import clock, printable, quoted, rate
+from deepcruiser.report.history import History, Reading
+from deepcruiser.report.screen import hint, screen
+
+Watch = Callable[[Status], None]
+Past = Sequence[Mapping[str, Any]]
+
+#: Seconds between two lines.
+INTERVAL = 10.0
+#: What a system prints is kept up to this size, in bytes, while the screen is there.
+_MOST_PRINTED = 1 << 20
+
+
+def lines(say: Callable[[str], None], past: Past = ()) -> Watch:
+    """A function to watch a campaign with: a line for each failing test at once, and one on all every ten seconds."""
+    history, told = History(past), -INTERVAL
+
+    def watch(status: Status) -> None:
+        nonlocal told
+        for event in status.events:
+            if isinstance(event, Ran) and event.outcome == "failed":
+                say(failure_line(event, status.state))
+        reading = history.add(status)
+        if time.monotonic() - told >= INTERVAL:
+            told = time.monotonic()
+            say(status_line(reading))
+            if said := hint(reading):
+                say(f"  hint: {said}")
+
+    return watch
+
+
+def status_line(reading: Reading) -> str:
+    """All that matters in a line."""
+    now = reading.points[-1].executed
+    new = f"  last new at run {reading.last_new:,}" if reading.criteria else ""
+    coverage = "".join(
+        f"  {name} {start:.1%} -> {value:.1%}"
+        for name, start, value in zip(reading.criteria, reading.start, now, strict=True)
+    )
+    return (
+        f"{clock(reading.seconds)}  {reading.runs:,} runs ({rate(reading.speed, 1)}){coverage}  "
+        f"queue {reading.live:,}/{reading.tests:,}  {sum(reading.failed.values()):,} failing, "
+        f"{sum(reading.rejected.values()):,} rejected{new}"
+    )
+
+
+def failure_line(event: Ran, state: State) -> str:
+    """A failing test in a line: what should have come, what came, and how the input is made."""
+    parent = state.queue.tests[event.parent]
+    steps = " -> ".join(map(str, (*parent.recipe, event.transformation)))
+    if event.reason == "wrong":
+        what = f"{quoted(parent.reference)} became {quoted(event.output)}"
+    else:
+        what = f"{event.reason}: {printable(event.output, width=120)}"
+    return f"failing test {event.number}: {what}; {printable(f'{parent.seed}: {steps}')}"
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal for a screen."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
+
+
+@contextmanager
+def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
+    """A function to watch a campaign with on the whole terminal, which is given back as it was.
+
+    Whatever is printed meanwhile, by a model, a C library or another process, waits until the end.
+    """
+    latest: Reading | None = None
+    history, began = History(past), time.monotonic()
+    with _printing_later() as (terminal, trim):
+        file = open(os.dup(terminal), "w", encoding=sys.stderr.encoding, errors="replace")  # noqa: SIM115
+        console, at = Console(file=file, force_terminal=True), began
+
+        def shown() -> RenderableType:
+            trim()
+            columns, rows = os.get_terminal_size(terminal)
+            console.size = ConsoleDimensions(columns or 80, rows or 24)  # which some terminals do not know
+            now = time.monotonic() - at + (latest.seconds if latest is not None else 0.0)
+            return screen(
+                latest, title=title, seconds=now, height=console.height, ascii_only=console.options.ascii_only
+            )
+
+        def watch(status: Status) -> None:
+            nonlocal latest, at
+            reading = history.add(status)
+            latest, at = reading, time.monotonic()
+
+        live = Live(
+            get_renderable=shown,
+            console=console,
+            screen=True,
+            refresh_per_second=2,
+            redirect_stdout=False,  # rich would print it into the screen
+            redirect_stderr=False,
+        )
+        with file, live:
+            yield watch
+
+
+@contextmanager
+def _printing_later() -> Iterator[tuple[int, Callable[[], None]]]:
+    """Keep everything off the terminal. The last of it is shown at the end.
+
+    Gives a descriptor that still reaches the terminal, and a function to call now and then so that what is printed
+    does not fill the disk.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    terminals = {number: os.dup(number) for number in (1, 2) if os.isatty(number)}
+    with tempfile.TemporaryFile() as printed:
+
+        def trim() -> None:
+            if os.fstat(printed.fileno()).st_size > _MOST_PRINTED:
+                os.ftruncate(printed.fileno(), 0)
+                os.lseek(printed.fileno(), 0, os.SEEK_SET)
+
+        for number in terminals:
+            os.dup2(printed.fileno(), number)
+        try:
+            yield terminals[2], trim
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for number, terminal in terminals.items():
+                os.dup2(terminal, number)
+                os.close(terminal)
+            _tell_printed(printed)
+
+
+def _tell_printed(printed: IO[bytes]) -> None:
+    size = printed.seek(0, os.SEEK_END)
+    if size:
+        printed.seek(max(0, size - 4000))
+        last = printed.read().decode(errors="replace").splitlines()[-5:]
+        print("meanwhile the system printed, at the end:", file=sys.stderr)
+        for line in last:
+            print(f"  {printable(line)}", file=sys.stderr)

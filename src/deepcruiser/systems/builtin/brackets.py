@@ -1,0 +1,200 @@
+"""A small network in the box, with a weakness planted in it: a judge of nested brackets.
+
+It reads texts such as "a([b]())" symbol by symbol and says whether every bracket was closed, in the right order, by
+its own kind. It is trained here, in seconds, on texts that never nest deeper than 3. On new texts of that kind it is
+hardly ever wrong; on deeper ones it often is, and its states go where training never went:
+
+    system = brackets.load()
+    model = dc.profile(system, brackets.training_texts()).abstract(partitions=10)
+    for texts in (brackets.ordinary_tests(), brackets.deep_tests()):
+        wrong = sum(run.output != brackets.verdict(text) for run, text in zip(system.run(texts), texts))
+        print(wrong, dc.cover(model, system, texts))
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, filterfalse, islice
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from deepcruiser.errors import InputError
+from deepcruiser.systems.torch.system import TorchSystem
+
+PAIRS = {"(": ")", "[": "]"}
+LETTERS = "ab"
+SYMBOLS = "()[]" + LETTERS
+#: How deep the texts nest that the network was trained on, and how deep those that it was not.
+TRAINED_DEPTHS = range(1, 4)
+DEEP_DEPTHS = range(4, 9)
+#: What can be due after a symbol: nothing, one of the closing brackets, or, as all is lost, nothing that would help.
+DUE = ("", ")", "]", "!")
+
+
+def due(text: str) -> list[str]:
+    """What is due after each symbol of the text, as in `DUE`."""
+    answers, waiting, lost = [], [""], False
+    for symbol in text:
+        if symbol in PAIRS:
+            waiting.append(PAIRS[symbol])
+        elif symbol in PAIRS.values():
+            lost = lost or waiting.pop() != symbol
+        answers.append("!" if lost else waiting[-1])
+    return answers
+
+
+def is_balanced(text: str) -> bool:
+    """Whether every bracket of the text is closed, in the right order, by its own kind."""
+    return not text or due(text)[-1] == ""
+
+
+def verdict(text: str) -> str:
+    """The right answer for a text: "balanced" or "unbalanced"."""
+    return "balanced" if is_balanced(text) else "unbalanced"
+
+
+def nesting(text: str) -> int:
+    """How many brackets are open at once, at most, before the text is lost."""
+    alive = text[: sum(expected != "!" for expected in due(text))]
+    return max(accumulate(map(_rise, alive), initial=0))
+
+
+def sentences(rng: np.random.Generator, count: int, *, depths: Sequence[int] = TRAINED_DEPTHS) -> list[str]:
+    """Texts of 15 to 24 symbols, more where the depth takes more, half of them unbalanced; each exactly that deep."""
+    return list(islice(_sentences(rng, depths), count))
+
+
+def training_texts(count: int = 6000, *, seed: int = 0) -> list[str]:
+    """What `train(seed)` learns from; also what to profile the network on."""
+    drawn = _sentences(np.random.default_rng((seed, 0)), TRAINED_DEPTHS)
+    return list(islice(filterfalse(_is_for_testing, drawn), count))
+
+
+def ordinary_tests(count: int = 500, *, seed: int = 0) -> list[str]:
+    """New texts of the kind that the network was trained on; none of them is a training text, whatever the seeds."""
+    drawn = _sentences(np.random.default_rng((seed, 1)), TRAINED_DEPTHS)
+    return list(islice(filter(_is_for_testing, drawn), count))
+
+
+def deep_tests(count: int = 500, *, seed: int = 0) -> list[str]:
+    """Texts of the same lengths that nest 4 to 8 deep, as no training text does."""
+    return sentences(np.random.default_rng((seed, 2)), count, depths=DEEP_DEPTHS)
+
+
+class BracketNet(nn.Module):
+    """After each symbol, the scores of what is due: one for each of `DUE`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(len(SYMBOLS), 8)
+        self.lstm = nn.LSTM(8, 32, batch_first=True)
+        self.output = nn.Linear(32, len(DUE))
+
+    def forward(self, symbols: Tensor) -> Tensor:
+        states, _ = self.lstm(self.embedding(symbols))
+        return self.output(states)  # type: ignore[no-any-return]
+
+
+@torch.enable_grad()
+def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
+    """Train a network; the same seed gives the same weights, and nobody's random numbers are used up."""
+    texts = training_texts(seed=seed)
+    shape = (len(texts), max(map(len, texts)))
+    symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, -100)  # -100 is left out of the loss
+    for row, text in enumerate(texts):
+        symbols[row, : len(text)] = torch.from_numpy(encode(text))
+        wanted[row, : len(text)] = torch.tensor([DUE.index(expected) for expected in due(text)])
+    net, rng = _untrained(seed), np.random.default_rng((seed, 3))
+    optimizer = torch.optim.Adam(net.parameters())
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=steps)
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums have one order then, and steps this small only wait for a second thread
+    try:
+        for _ in range(steps):
+            rows = torch.from_numpy(rng.integers(len(texts), size=64))
+            scores = net(symbols[rows])
+            loss = functional.cross_entropy(scores.flatten(0, 1), wanted[rows].flatten())
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+    finally:
+        torch.set_num_threads(threads)
+    return net.requires_grad_(False).eval()
+
+
+def load(seed: int = 0) -> TorchSystem:
+    """The trained network, ready to be tested: texts go in, "balanced" or "unbalanced" comes out."""
+    return TorchSystem(train(seed), "lstm", features=encode, batch="padded", transcribe=_answer)
+
+
+def encode(text: str) -> npt.NDArray[np.int64]:
+    """The number of each symbol, as the network reads it."""
+    if not isinstance(text, str) or not text:
+        raise InputError(f"a text of one symbol or more is needed, not {text!r}")
+    numbers = [SYMBOLS.find(symbol) for symbol in text]
+    if -1 in numbers:
+        at = numbers.index(-1)
+        raise InputError(f"unknown symbol {text[at]!r} at position {at} of {text!r}: the network reads {SYMBOLS} only")
+    return np.array(numbers, np.int64)
+
+
+def _answer(scores: Tensor) -> str:
+    return "balanced" if DUE[int(scores[-1].argmax())] == "" else "unbalanced"
+
+
+def _untrained(seed: int) -> BracketNet:
+    with torch.device("meta"):  # where the layers' own initialisation draws no random numbers
+        net = BracketNet().to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(seed)
+    for name, weight in net.named_parameters():
+        reach = 1.0 if name.startswith("embedding") else net.lstm.hidden_size**-0.5
+        nn.init.uniform_(weight, -reach, reach, generator=generator)
+    return net
+
+
+def _sentences(rng: np.random.Generator, depths: Sequence[int]) -> Iterator[str]:
+    if min(depths, default=0) < 1:
+        raise InputError(f"depths must be numbers of 1 and more, at least one of them, not {list(depths)}")
+    while True:
+        depth = depths[int(rng.integers(len(depths)))]
+        text = _balanced(rng, depth, length=max(2 * depth, int(rng.integers(16, 25))))
+        yield text if rng.random() < 0.5 else _broken(rng, text, depth)
+
+
+def _balanced(rng: np.random.Generator, depth: int, *, length: int) -> str:
+    """The deepest brackets first, then pairs and letters anywhere between them until it is long enough."""
+    openings = [list(PAIRS)[kind] for kind in rng.integers(2, size=depth)]
+    text = "".join(openings) + "".join(PAIRS[opening] for opening in reversed(openings))
+    while len(text) < length:
+        at, kind = int(rng.integers(len(text) + 1)), int(rng.integers(2))
+        fits = sum(map(_rise, text[:at])) < depth and len(text) + 2 <= length
+        new = "".join(list(PAIRS.items())[kind]) if fits and rng.random() < 0.75 else LETTERS[kind]
+        text = text[:at] + new + text[at:]
+    return text
+
+
+def _broken(rng: np.random.Generator, text: str, depth: int) -> str:
+    """The text with one bracket lost or of the wrong kind: some kind then opens and closes unequally often."""
+    other = {"(": "[", "[": "(", ")": "]", "]": ")"}
+    while True:
+        at = int(rng.integers(len(text)))
+        if text[at] in other:
+            broken = text[:at] + (other[text[at]] if rng.random() < 0.5 else "") + text[at + 1 :]
+            if nesting(broken) == depth:
+                return broken
+
+
+def _rise(symbol: str) -> int:
+    return (symbol in PAIRS) - (symbol in PAIRS.values())
+
+
+def _is_for_testing(text: str) -> bool:
+    """True of a quarter of all texts: they are never trained on, whatever the seed."""
+    return zlib.crc32(text.encode()) % 4 == 0

@@ -1,0 +1,1 @@
+"""Recognisers of Mozilla DeepSpeech and Coqui STT."""

@@ -1,0 +1,1 @@
+"""Any program, run beside us and asked by lines of JSON."""

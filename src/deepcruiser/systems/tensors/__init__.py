@@ -1,0 +1,1 @@
+"""What the ONNX and TensorFlow Lite adapters share: networks of named tensors."""

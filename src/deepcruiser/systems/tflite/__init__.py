@@ -1,0 +1,1 @@
+"""Streaming networks in TensorFlow Lite files."""

@@ -1,0 +1,87 @@
+"""What campaigns are tested on: a recurrent network in a few lines of numpy, and texts for it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import deepcruiser as dc
+from deepcruiser.systems.builtin import bracket_changes
+
+SYMBOLS = "()[]ab"
+#: The changes of the brackets network, whose texts this one reads as well.
+MUTATIONS = dc.Mutations(
+    bracket_changes.KINDS, bracket_changes.FAMILIES, bracket_changes.UNAFFECTED, bracket_changes.too_long
+)
+
+
+class Reader:
+    """A recurrent network with random weights that says "high" or "low" of a text; one text at a time, so exactly."""
+
+    state_name = "h"
+
+    def __init__(self, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.fingerprint = f"reader {seed}"
+        self._keep, self._read = rng.normal(0, 0.6, (4, 4)), rng.normal(0, 0.7, (len(SYMBOLS), 4))
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        return [self._run(text) for text in batch]
+
+    def _run(self, text: str) -> dc.Run:
+        inputs = np.eye(len(SYMBOLS))[[SYMBOLS.index(symbol) for symbol in text]]
+        states = [np.zeros(4)]
+        for symbol in inputs:
+            states.append(np.tanh(states[-1] @ self._keep + symbol @ self._read))
+        return dc.Run("high" if states[-1][0] > 0 else "low", dc.Trace(np.array(states), inputs))
+
+
+@dataclass(frozen=True)
+class Text:
+    """A seed."""
+
+    id: str
+    value: str
+    text: str | None = None
+
+    @property
+    def input(self) -> str:
+        return self.value
+
+
+def texts(count: int, *, seed: int = 0, longest: int = 16) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return ["".join(rng.choice(list(SYMBOLS), rng.integers(6, longest))) for _ in range(count)]
+
+
+def seeds(count: int = 12) -> list[Text]:
+    return [Text(f"t{i}", text) for i, text in enumerate(texts(count, seed=1))]
+
+
+@cache
+def model(seed: int = 0) -> dc.AbstractModel:
+    return dc.profile(Reader(seed), texts(300, longest=12), exact=True).abstract(12)
+
+
+def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.Campaign:
+    """A campaign on the reader, made in this process unless told otherwise."""
+    options = {"oracle": dc.Disagreement(), "mutations": MUTATIONS, "workers": 0, "runs": 64, **options}
+    system = options.pop("system", None) or Reader()
+    return dc.fuzz(system, options.pop("model", None) or model(), given or seeds(), folder=folder, **options)
+
+
+def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """All that a campaign's database holds, but for the seconds."""
+    with closing(sqlite3.connect(folder / "campaign.db")) as db:
+        assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        columns = {"meta": "*", "seeds": "*", "runs": "*", "history": "runs, queue, executed", "territory": "*"}
+        return {
+            table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1, 2").fetchall() for table, what in columns.items()
+        }
