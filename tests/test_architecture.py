@@ -17,7 +17,7 @@ LAYERS = (
     ("audio", "trace"),
     ("corpora", "decoding", "features", "transformations", "stream"),
     ("abstraction",),
-    ("criteria",),
+    ("criteria", "export"),
     ("coverage", "oracles"),
     ("campaign",),
     ("evaluate", "report"),

@@ -5,18 +5,18 @@ import xml.etree.ElementTree as ET
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.abstraction import export as export_module
-from deepcruiser.abstraction.export import export
 from deepcruiser.abstraction.grid import Grid
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.abstraction.projections import Projections
 from deepcruiser.abstraction.transition_counts import Counts
+from deepcruiser.export import export, prism, storm
 from tests.conftest import walks
 from tests.support.plain import Plain
 
@@ -221,14 +221,16 @@ def test_a_name_without_a_known_end_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("name", "part"), [("m.tra", "_lab"), ("m.drn", "_drn")])
-def test_a_failure_leaves_nothing_behind(name: str, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "module", "part"), [("m.tra", prism, "_lab"), ("m.drn", storm, "_drn")])
+def test_a_failure_leaves_nothing_behind(
+    name: str, module: ModuleType, part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / name).write_text("what was there before")
 
     def broken(*_: object) -> None:
         raise RuntimeError("out of ideas")
 
-    monkeypatch.setattr(export_module, part, broken)
+    monkeypatch.setattr(module, part, broken)
     with pytest.raises(RuntimeError, match="out of ideas"):
         export(by_hand(ROWS, [0], states=5), tmp_path / name)
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -1,6 +1,5 @@
 """Coverage and guided testing for recurrent neural networks: what did the state go through?"""
 
-from deepcruiser.abstraction.export import export
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import fit, profile
@@ -15,6 +14,7 @@ from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
 from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, read_language_model, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+from deepcruiser.export import export
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.systems import load_system

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.abstraction.export import export as export_model
 from deepcruiser.abstraction.profile import Profile
+from deepcruiser.export import export as export_model
 
 
 @click.command()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.abstraction.export import export
+from deepcruiser.export import export
 from tests.conftest import walks
 from tests.test_export import ROWS, by_hand
 

@@ -1,6 +1,6 @@
-"""Pictures of abstract models: Graphviz for small ones, GraphML for viewers of large graphs.
+"""Pictures of small models for Graphviz (.dot).
 
-Both show what profiling saw and nothing else: the self-loops that model checkers need are not drawn.
+A picture shows what profiling saw. The self-loops that model checkers need are left out.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from math import log1p
 
 import numpy as np
-import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
+from deepcruiser.export.mdp import cell_texts, is_end, times_visited
 
-#: The most states of a Graphviz picture: more of them are a tangle.
+#: The most states of a picture; more of them would be a tangle.
 MAX_STATES = 200
 
-#: Up to so many transitions Graphviz lays the picture out, and edges are written upon. In larger ones each state lies
-#: where its cell does, and the writing appears under the mouse (in SVG).
+#: Up to this many transitions, Graphviz places the states and edges carry their text. In larger pictures each state
+#: lies where its cell does, and the text of an edge is a tooltip (in SVG).
 _WRITTEN = 60
 _INPUTS_PER_EDGE = 3
 
@@ -30,33 +30,8 @@ _FONT = 'fontname="Helvetica,Arial,sans-serif"'
 _PALE, _DEEP, _GREY, _ACCENT = (0xEE, 0xF4, 0xFB), (0x1F, 0x5F, 0xA8), (0xB4, 0xBE, 0xC8), "#d9480f"
 
 
-def is_end(model: AbstractModel) -> npt.NDArray[np.bool_]:
-    """For each state, whether no transition leaves it: the traces that came there ended there."""
-    ends: npt.NDArray[np.bool_] = np.bincount(model.counts.source, minlength=len(model.states)) == 0
-    return ends
-
-
-def times_visited(model: AbstractModel) -> IntArray:
-    """How often the traces were in each state.
-
-    Where they begin in several states, the counts do not say how many begin in which: for those states it is the least
-    number that fits.
-    """
-    counts, size = model.counts, len(model.states)
-    arrivals, departures = (
-        np.bincount(column, weights=counts.count, minlength=size).astype(np.int64)
-        for column in (counts.target, counts.source)
-    )
-    visits = arrivals.copy()
-    if len(model.initial) == 1:
-        visits[model.initial] += model.origin.traces
-    else:
-        visits[model.initial] = np.maximum(arrivals + 1, departures)[model.initial]
-    return visits
-
-
 def write_dot(model: AbstractModel, path: str | os.PathLike[str]) -> None:
-    """A picture for Graphviz (.dot), of at most `MAX_STATES` states."""
+    """Write a picture of at most `MAX_STATES` states."""
     if len(model.states) > MAX_STATES:
         raise InputError(
             f"a picture of {len(model.states):,} states cannot be read (at most {MAX_STATES}): abstract with fewer "
@@ -64,12 +39,6 @@ def write_dot(model: AbstractModel, path: str | os.PathLike[str]) -> None:
         )
     with atomic_write(path) as file:
         file.write("".join(_dot(model)).encode())
-
-
-def write_graphml(model: AbstractModel, path: str | os.PathLike[str]) -> None:
-    """A graph of any size (.graphml): a node for each state, an edge for each (s, x, s')."""
-    with atomic_write(path) as file:
-        file.write("".join(_graphml(model)).encode())
 
 
 def _dot(model: AbstractModel) -> Iterator[str]:
@@ -99,7 +68,7 @@ def _dot_nodes(model: AbstractModel, written: bool) -> Iterator[str]:
     visits, cells = times_visited(model), model.grid.decode(model.states)
     depth = np.log1p(visits) / np.log1p(max(1, visits.max()))
     initial = set(model.initial.tolist())
-    texts = _texts(cells)
+    texts = cell_texts(cells)
     places = _places(cells, pitch=max(1.0, 0.3 + 0.08 * max(map(len, texts))))
     columns = (texts, visits.tolist(), depth.tolist(), is_end(model).tolist(), places)
     for state, (cell, times, deep, end, (x, y)) in enumerate(zip(*columns, strict=True)):
@@ -133,7 +102,7 @@ def _dot_edges(model: AbstractModel, written: bool) -> Iterator[str]:
     counts = model.counts
     steps: dict[tuple[int, int], list[tuple[int, str, float]]] = defaultdict(list)
     left: dict[int, int] = defaultdict(int)
-    inputs = _texts(model.input_grid.decode(counts.inputs))
+    inputs = cell_texts(model.input_grid.decode(counts.inputs))
     columns = (counts.source, counts.target, counts.count, counts.action, model.probabilities)
     for source, target, count, action, probability in zip(*(c.tolist() for c in columns), strict=True):
         steps[source, target].append((count, inputs[action], probability))
@@ -154,39 +123,3 @@ def _dot_edges(model: AbstractModel, written: bool) -> Iterator[str]:
 
 def _blend(pale: tuple[int, int, int], deep: tuple[int, int, int], share: float) -> str:
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(pale, deep, strict=True))
-
-
-def _texts(cells: IntArray) -> list[str]:
-    return [f"({', '.join(map(str, cell))})" for cell in cells.tolist()]
-
-
-#: The attributes of nodes and edges: name and type.
-_NODE = {"cell": "string", "initial": "boolean", "end": "boolean", "visits": "long"}
-_EDGE = {"input": "string", "count": "long", "probability": "double"}
-
-
-def _graphml(model: AbstractModel) -> Iterator[str]:
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
-    for domain, attributes in (("node", _NODE), ("edge", _EDGE)):
-        for name, kind in attributes.items():
-            yield f'  <key id="{name}" for="{domain}" attr.name="{name}" attr.type="{kind}"/>\n'
-    yield '  <graph id="model" edgedefault="directed">\n'
-    initial = np.zeros(len(model.states), bool)
-    initial[model.initial] = True
-    nodes = (initial.tolist(), is_end(model).tolist(), times_visited(model).tolist())
-    for state, values in enumerate(zip(_texts(model.grid.decode(model.states)), *nodes, strict=True)):
-        yield f'    <node id="s{state}">{_data(_NODE, values)}</node>\n'
-    counts = model.counts
-    inputs = _texts(model.input_grid.decode(counts.inputs))
-    columns = (counts.source, counts.target, counts.action, counts.count, model.probabilities)
-    for source, target, action, *step in zip(*(c.tolist() for c in columns), strict=True):
-        yield f'    <edge source="s{source}" target="s{target}">{_data(_EDGE, (inputs[action], *step))}</edge>\n'
-    yield "  </graph>\n</graphml>\n"
-
-
-def _data(attributes: dict[str, str], values: tuple[object, ...]) -> str:
-    # No value needs escaping; repr keeps the probabilities exact, and booleans are in lower case in XML.
-    return "".join(
-        f'<data key="{name}">{value if kind == "string" else repr(value).lower()}</data>'
-        for (name, kind), value in zip(attributes.items(), values, strict=True)
-    )
