@@ -258,7 +258,7 @@ def test_a_campaign_without_states(program: list[str], tmp_path: Path, guide: st
             dc.fuzz(system, None, seeds, folder=tmp_path / "three", runs=8)
         with pytest.raises(dc.InputError, match=r"until_coverage=0.5 needs a model"):
             dc.fuzz(system, None, seeds, folder=tmp_path / "four", until_coverage=0.5, **options)
-        with pytest.raises(dc.InputError, match="answer without states, so there is nothing to profile"):
+        with pytest.raises(dc.InputError, match="output without states, so nothing can be profiled"):
             dc.profile(system, seeds)
 
 
@@ -267,7 +267,7 @@ def test_a_guide_of_a_program_that_shows_no_states(program: list[str], tmp_path:
     with dc.ProcessSystem(program) as system:
         traces = [run.traced for run in system.run(["states 1", "states 2"])]
         model = dc.Profile.of(traces, components=1).abstract(3)
-        with pytest.raises(dc.InputError, match=r"answer without states.*guide='none' or 'random'"):
+        with pytest.raises(dc.InputError, match=r"output without states.*guide='none' or 'random'"):
             dc.fuzz(system, model, seeds, folder=tmp_path / "one", oracle=dc.Disagreement(), workers=0, runs=8)
 
 

@@ -12,7 +12,7 @@ from deepcruiser.campaign.state import Guide
 from deepcruiser.corpora import Corpus, Sample, read_corpus
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
-from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, read_language_model, spans
+from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.export import export
 from deepcruiser.features import MFCC, LogMel, LogSpectrogram
@@ -74,6 +74,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "criterion",
     "ctc_beam",
     "ctc_greedy",
+    "doubt_of",
     "export",
     "fit",
     "fuzz",

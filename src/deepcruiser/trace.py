@@ -1,18 +1,22 @@
-"""What one run of a recurrent network leaves behind: its output and the way of its state."""
+"""The result of running a recurrent network on one input: its output, the states it passed through, and its doubt."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
 from deepcruiser.errors import InputError
 
-Array = npt.NDArray[Any] | torch.Tensor
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import torch
+
+Array: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +33,7 @@ class Trace:
     def __post_init__(self) -> None:
         for name in ("states", "inputs"):
             array = getattr(self, name)
-            if not isinstance(array, np.ndarray | torch.Tensor):
+            if not isinstance(array, np.ndarray) and not is_tensor(array):
                 raise InputError(f"{name} must be a numpy array or a torch tensor, not {type(array).__name__}")
             if array.ndim != 2:
                 raise InputError(f"{name} must have the shape (steps, size), not {tuple(array.shape)}")
@@ -57,21 +61,33 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What one call of a system gave for one input: its answer (a text, a label, an array) and its trace.
+    """The result for one input: the system's output (a text, a label, an array), its trace, and its doubt.
 
-    A system that does not show its states gives no trace; it can be fuzzed, but not profiled.
+    A system that does not show its states gives no trace; it can be fuzzed, but not profiled. `doubt` is higher when
+    the system is less sure of its output (see `deepcruiser.decoding.doubt`). It is None where it is unknown, and a
+    NaN or infinite value becomes None.
     """
 
     output: Any
     trace: Trace | None = None
+    doubt: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.doubt is None:
+            return
+        try:
+            doubt = float(self.doubt)
+        except (TypeError, ValueError):
+            raise InputError(f"doubt must be a number or None, not {self.doubt!r}") from None
+        object.__setattr__(self, "doubt", doubt if math.isfinite(doubt) else None)
 
     @property
     def traced(self) -> Trace:
-        """The trace, where one is needed."""
+        """The trace; an error where there is none."""
         if self.trace is None:
             raise InputError(
-                "the system gave an answer without states, so there is nothing to profile, to cover or to be guided "
-                "by: let it give states, or fuzz it without a model and with guide='none' or 'random'"
+                "the system gave an output without states, so nothing can be profiled, covered or guided: let it give "
+                "states, or fuzz it without a model and with guide='none' or 'random'"
             )
         return self.trace
 
@@ -80,11 +96,17 @@ class Run:
 class System(Protocol):
     """A recurrent network under test: anything that turns a batch of inputs into one `Run` per input.
 
-    `run` is all that is needed. Two attributes are used where a system has them: `state_name`, which says in words
-    which vector is the state, and `fingerprint`, a text that changes when the network or that choice does, so that a
-    profile is never used with a network it was not made from.
+    Only `run` is required. Two attributes are used where a system has them: `state_name` describes which vector is the
+    state, and `fingerprint` is a text that changes with the network or with that choice, so that a profile is never
+    used with another network.
     """
 
     def run(self, batch: Sequence[Any]) -> list[Run]:
         """Run every input of the batch; the results are in the same order."""
         ...
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a torch tensor; torch is not imported to find out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)

@@ -2,6 +2,7 @@
 
 from deepcruiser.decoding.beam import Hypothesis, LanguageModel, ctc_beam, ctc_beams
 from deepcruiser.decoding.detection import classify, spans
+from deepcruiser.decoding.doubt import doubt_of
 from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.decoding.language_models import KenlmModel, read_language_model
 from deepcruiser.decoding.ngrams import NgramModel
@@ -15,6 +16,7 @@ __all__ = [
     "ctc_beam",
     "ctc_beams",
     "ctc_greedy",
+    "doubt_of",
     "read_language_model",
     "spans",
 ]
