@@ -12,7 +12,6 @@ import torch
 
 import deepcruiser as dc
 from benchmarks.timing import line
-from deepcruiser.campaign.events import Ran
 
 
 class Listener(torch.nn.Module):
@@ -65,14 +64,14 @@ def main() -> None:
         )
         took = at[-1] - at[0]  # from the first plan on: the seeds are run once, and processes start once
 
-    runs = [event for event in campaign.events if isinstance(event, Ran)]
+    runs = campaign.runs
     values: dict[int, dc.Audio] = {-1 - i: seed for i, seed in enumerate(seeds)}
     transforming = inferring = 0.0
     for start in range(0, len(runs), 16):
         batch = runs[start : start + 16]
         clock = time.perf_counter()
         for event in batch:
-            values[event.number] = event.transformation(values[event.parent])
+            values[event.number] = event.changes[0](values[event.parent])
         transforming += time.perf_counter() - clock
         clock = time.perf_counter()
         system.run([values[event.number] for event in batch if event.outcome != "rejected"])

@@ -6,6 +6,7 @@ python -m benchmarks.report                 20,000 runs, 2,000 failing tests wit
 from __future__ import annotations
 
 import argparse
+import hashlib
 import tempfile
 import time
 from pathlib import Path
@@ -15,10 +16,11 @@ import numpy as np
 
 import deepcruiser as dc
 from benchmarks.browser import browser
-from deepcruiser.campaign.events import Event, Ran, Seeded, Step
+from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
+from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.campaign.store import MODEL, Store
-from deepcruiser.campaign.territory import Territory
 from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import gathered, shown, write_page
 
@@ -40,43 +42,33 @@ def synthesised(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> 
 
     model = dc.Profile.of([trace() for _ in range(400)], components=3).abstract(40)
     sound = dc.Audio(0.1 * rng.standard_normal(24000), 16000)
-    territory, references = Territory(model), [words() for _ in range(seeds)]
-    nothing = np.empty(0, np.int64)
+    references = [words() for _ in range(seeds)]
     failing = set(rng.choice(np.arange(1, runs + 1), failures, replace=False).tolist())
     with Store.open(folder, write=True) as store:
-        store.configure({"guide": "BSCov", "oracle": "word error rate above 0.3", **mutations.described()})
+        store.configure(CampaignSpec(), {"model": model.fingerprint})
         store.put("versions", {"python": "3"})
         model.save(folder / MODEL)
         events: list[Event] = []
         for i, text in enumerate(references):
-            territory.add(model.visits(trace()), "seeds")
-            events.append(Seeded(i, f"seed-{i:04}", "kept", "", text, text, 0.0, "", nothing, ()))
+            events.append(Seeded(i, f"seed-{i:04}", "kept", "", text, text, 0.0, None, "", model.visits(trace())))
             store.keep_seed(i, lambda: sound)
-        _save(store, events, territory, runs=0)
+        store.save(Step(tuple(events), (), {}), runs=0, seconds=0.0, failures={})
         for start in range(1, runs + 1, 16):
-            events, values = [], {}
+            events, failed = [], {}
             for number in range(start, min(start + 16, runs + 1)):
-                failed = number in failing
-                territory.add(model.visits(trace()), "failed" if failed else "passed")
+                visits = model.visits(trace())
                 change = mutations.draw(mutations.kinds[int(rng.integers(9))], rng)
-                output, score = words(), float(rng.uniform(0.3, 1)) if failed else 0.0
-                outcome: Any = "failed" if failed else "dropped"
-                said = (outcome, "wrong" if failed else "", output, score, str(number), nothing, (), ())
-                events.append(Ran(number, -1 - int(rng.integers(seeds)), change, *said))
-                if failed:
-                    values[number] = sound
-            _save(store, events, territory, runs=start + len(events) - 1, values=values)
+                output, digest = words(), hashlib.sha256(str(number).encode()).hexdigest()
+                parent = -1 - int(rng.integers(seeds))
+                if number in failing:
+                    failed[number] = sound, {"number": number}
+                outcome: Outcome = "failed" if number in failing else "dropped"
+                reason, score = ("wrong", float(rng.uniform(0.3, 1))) if number in failing else ("", 0.0)
+                judged = output, score, None, digest, visits
+                events.append(Ran(number, parent, (change,), outcome, reason, *judged))
+            end = start + len(events) - 1
+            store.save(Step(tuple(events), (), {}), runs=end, seconds=end / 10, failures=failed)
         store.put("stopped", f"{runs:,} runs are done")
-
-
-def _save(
-    store: Store, events: list[Event], territory: Territory, *, runs: int, values: dict[int, Any] | None = None
-) -> None:
-    values = values or {}
-    inputs = tuple(values.get(event.number) if isinstance(event, Ran) else None for event in events)
-    history = {"runs": runs, "seconds": runs / 10, "queue": [0.1], "executed": [0.1 + runs / 1e5]}
-    about: dict[int, dict[str, Any]] = {number: {} for number in values}
-    store.save(Step(tuple(events), (), {}, inputs), Mutations(), history, about, territory.take())
 
 
 def main() -> None:

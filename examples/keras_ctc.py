@@ -62,8 +62,7 @@ def main() -> None:
     campaign = dc.fuzz(
         system, model, seeds, guide=dc.BSCov, oracle=oracle, runs=given.runs, folder=Path(given.output), seed=given.seed
     )
-    start, now = campaign.coverage
-    print(campaign, f"BSCov of the queue {start[0]:.1%} -> {now[0]:.1%}", sep="\n")
+    print(campaign, f"BSCov of the queue {campaign.coverage(dc.BSCov, queue=True).value:.1%}", sep="\n")
     if campaign.failed:
         print(campaign.failed[0])
     again = [test.replay(system) for test in campaign.failed]

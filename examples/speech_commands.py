@@ -109,8 +109,7 @@ def main() -> None:
             seed=given.seed,
         )
         print(campaign)
-        before, after = campaign.coverage
-        print(f"BSCov of the queue: {before[0]:.1%} at the start, {after[0]:.1%} at the end")
+        print(f"BSCov of the queue: {campaign.coverage(dc.BSCov, queue=True).value:.1%}")
         for test in campaign.failed[:5]:
             print(test)
         same = sum(not test.replay(system).differences for test in campaign.failed)

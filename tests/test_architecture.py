@@ -91,6 +91,9 @@ def test_nothing_is_unpickled_and_no_random_state_is_shared() -> None:
         assert not [word for word in forbidden if word in text], path
 
 
-def test_files_stay_readable() -> None:
-    long = [path.name for path in PACKAGE.rglob("*.py") if len(path.read_text(encoding="utf-8").splitlines()) > 250]
-    assert not long
+def test_long_files_say_why() -> None:
+    for path in PACKAGE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if len(text.splitlines()) > 400:
+            first = ast.get_docstring(ast.parse(text)) or ""
+            assert "long" in first.partition("\n\n")[0], f"{path.name} has over 400 lines and does not say why"

@@ -15,10 +15,13 @@ from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.queue import Queue, Test
-from deepcruiser.campaign.scheduler import SELECT, Picker, decay, rarity, recent, uniform
+from deepcruiser.campaign.scheduler import SELECT, Decay, Rarity, Recent, Select, Thompson, Uniform, UniformPick
 from deepcruiser.criteria import FIVE
 from deepcruiser.systems.builtin import bracket_changes
 from tests.support import plain, toy
+
+#: The coverage of the queue and of everything that passed, after a number of runs.
+Readings = dict[int, tuple[list[float], list[float]]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,13 @@ def allowed(T: set[type]) -> set[type]:
     return {t for S in map(set, bracket_changes.FAMILIES) for t in S | U if not ({t} | S) & T}
 
 
-def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counter[str]:
+def follow(
+    campaign: dc.CampaignRecord,
+    guide: dc.Guide,
+    readings: dict[int, tuple[list[float], list[float]]],
+    *,
+    batch_size: int,
+) -> Counter[str]:
     """Go through a campaign once more, slowly: make, run and judge every mutant, measure every queue from scratch."""
     reader, model = toy.Reader(), toy.model()
     seeds = {seed.id: seed.value for seed in toy.seeds()}
@@ -51,8 +60,8 @@ def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counte
     def of_queue() -> list[float]:
         return values([test.visits for test in queue.values()])
 
-    history = {row["runs"]: row for row in campaign.history}
-    for event in campaign.events:
+    ends = {runs for runs, _ in campaign.moments}
+    for event in [*campaign.seeds, *campaign.runs]:
         if isinstance(event, Seeded):
             (run,) = reader.run([seeds[event.seed]])
             queue[-1 - event.position] = Known((), seeds[event.seed], run.output, model.visits(run.trace))
@@ -63,8 +72,9 @@ def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counte
         assert event.parent in queue, "a parent that never was in the queue"
         assert event.parent <= ahead * batch_size, "a parent that was not yet in the queue when the batch was planned"
         parent = queue[event.parent]
-        assert type(event.transformation) in allowed({type(each) for each in parent.recipe})
-        text = event.transformation(parent.input)
+        (change,) = event.changes
+        assert type(change) in allowed({type(each) for each in parent.recipe})
+        text = change(parent.input)
         (run,) = reader.run([text])
         visits = model.visits(run.trace)
         before, with_it = of_queue(), values([*(test.visits for test in queue.values()), visits])
@@ -88,11 +98,17 @@ def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counte
             gains += new
             executed.append(visits)
         if outcome == "kept":
-            queue[event.number] = Known((*parent.recipe, event.transformation), text, parent.reference, visits)
-        if event.number in history:
-            assert history[event.number]["queue"] == pytest.approx(of_queue(), abs=1e-12)
-            assert history[event.number]["executed"] == pytest.approx(values(executed), abs=1e-12)
-    assert len(history) == 1 + -(-campaign.runs // batch_size)
+            queue[event.number] = Known((*parent.recipe, change), text, parent.reference, visits)
+        if outcome != "rejected":
+            assert event.visits is not None
+            assert [a.tolist() for a in event.visits.arrays] == [a.tolist() for a in visits.arrays]
+        if event.number in ends:
+            of_the_queue, of_all = readings[event.number]
+            assert of_the_queue == pytest.approx(of_queue(), abs=1e-12)
+            assert of_all == pytest.approx(values(executed), abs=1e-12)
+    assert [campaign.coverage(c).value for c in guide.criteria] == pytest.approx(values(executed), abs=1e-12)
+    assert [campaign.coverage(c, queue=True).value for c in guide.criteria] == pytest.approx(of_queue(), abs=1e-12)
+    assert len(campaign.moments) == 1 + -(-len(campaign.runs) // batch_size)
     rates = np.array(expected)
     assert abs(rank["kept"] - rates.sum()) <= 4 * np.sqrt((rates * (1 - rates)).sum()) or guide.keep == "guided"
     return rank
@@ -116,9 +132,16 @@ def follow(campaign: dc.Campaign, guide: dc.Guide, *, batch_size: int) -> Counte
 def test_every_event_follows_from_the_recipes(
     tmp_path: Path, guide: Any, batch_size: int, select: str, pick: str
 ) -> None:
-    campaign = toy.campaign(tmp_path, guide=guide, batch_size=batch_size, select=select, pick=pick, runs=90)
+    readings: Readings = {}
+
+    def watch(status: Status) -> None:
+        state = status.state
+        readings[state.runs] = [c.value for c in state.coverages], [c.value for c in state.executed]
+
+    options = {"guide": guide, "batch_size": batch_size, "select": select, "pick": pick, "runs": 90, "watch": watch}
+    campaign = toy.campaign(tmp_path, **options)
     guide = dc.Guide.of(guide)
-    seen = follow(campaign, guide, batch_size=batch_size)
+    seen = follow(campaign, guide, readings, batch_size=batch_size)
     assert seen["failed"] > 3
     assert seen["dropped"] > 1
     assert (seen["kept"] > 10) == (guide.keep != "none")
@@ -127,8 +150,10 @@ def test_every_event_follows_from_the_recipes(
 
 def test_random_keeps_without_looking(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path, guide="random", runs=160)
-    passed = [event for event in campaign.events if isinstance(event, Ran) and event.outcome in ("kept", "dropped")]
-    seen = Counter((event.outcome, any(len(new) for news in event.executed for new in news)) for event in passed)
+    coverage, seen = dc.Coverage(toy.model(), dc.BSCov), Counter[tuple[str, bool]]()
+    for event in [*campaign.seeds, *campaign.runs]:
+        if event.outcome in ("kept", "dropped") and event.visits is not None:
+            seen[event.outcome, coverage.add(event.visits)] += isinstance(event, Ran)
     assert min(seen[outcome, new] for outcome in ("kept", "dropped") for new in (True, False)) > 1
 
 
@@ -138,15 +163,15 @@ def test_mutants_of_mutants_and_those_that_are_not_valid(tmp_path: Path) -> None
     campaign = toy.campaign(tmp_path, given, runs=400, guide=dc.BTCov)
     recipes: dict[int, tuple[type, ...]] = {-1 - i: () for i in range(len(given))}
     rejected = 0
-    for event in campaign.events:
-        if isinstance(event, Ran):
-            assert type(event.transformation) in allowed(set(recipes[event.parent]))
-            if event.outcome == "kept":
-                recipes[event.number] = (*recipes[event.parent], type(event.transformation))
-            if event.outcome == "rejected":
-                rejected += 1
-                assert event.reason.startswith("too long: ")
-                assert (event.output, len(event.visited), event.news, event.executed) == (None, 0, (), ())
+    for event in campaign.runs:
+        kind = type(event.changes[0])
+        assert kind in allowed(set(recipes[event.parent]))
+        if event.outcome == "kept":
+            recipes[event.number] = (*recipes[event.parent], kind)
+        if event.outcome == "rejected":
+            rejected += 1
+            assert event.reason.startswith("too long: ")
+            assert (event.output, event.visits) == (None, None)
     assert max(map(len, recipes.values())) == 4
     assert rejected > 10
 
@@ -162,62 +187,74 @@ def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
     M = set().union(*map(cells, toy.texts(300, longest=12)))
     inputs = {-1 - i: seed.value for i, seed in enumerate(toy.seeds())}
     covered = set().union(*map(cells, inputs.values())) & M
-    for event in campaign.events:
-        if isinstance(event, Ran):
-            text = event.transformation(inputs[event.parent])
-            new = cells(text) & M - covered
-            assert event.outcome == "failed" or (event.outcome == "kept") == bool(new)
-            if event.outcome == "kept":
-                inputs[event.number], covered = text, covered | new
-            if event.outcome in ("kept", "dropped"):
-                assert len(event.visited) == len(cells(text) & M)
-    assert campaign.coverage[1] == [len(covered) / len(M)]
+    for event in campaign.runs:
+        text = event.changes[0](inputs[event.parent])
+        new = cells(text) & M - covered
+        assert event.outcome == "failed" or (event.outcome == "kept") == bool(new)
+        if event.outcome == "kept":
+            inputs[event.number], covered = text, covered | new
+        if event.outcome in ("kept", "dropped"):
+            assert event.visits is not None
+            assert len(event.visits.states) == len(cells(text) & M)
+    assert campaign.coverage(dc.BSCov, queue=True).value == len(covered) / len(M)
 
 
 def test_rarity_counts_the_runs_that_passed(tmp_path: Path) -> None:
-    seen: list[Status] = []
-    campaign = toy.campaign(tmp_path, runs=160, watch=seen.append)
-    passed = [event for event in campaign.events if event.outcome in ("kept", "dropped")]
-    counts = np.zeros(len(toy.model().states), np.int64)
-    for event in passed:
-        counts[event.visited] += 1
-    assert seen[-1].state.queue.visits.tolist() == counts.tolist()
-    assert len(passed) < len(campaign.events) - 5
+    """It prefers, by the product of its three factors, what a plain count of the events says."""
+    campaign = toy.campaign(tmp_path, runs=160)
+    events = [*campaign.seeds, *campaign.runs]
+    rarity, counts = Rarity(), np.zeros(len(toy.model().states), np.int64)
+    for event in events:
+        rarity.learn(event)
+        if event.outcome in ("kept", "dropped") and event.visits is not None:
+            counts[event.visits.states] += 1
+    queue = Queue(lambda recipe: (1,))
+    for event in events:
+        queue.take(event)
+    worth = {n: np.mean(1 / (1 + counts[test.states])) * (1 + test.kept) for n, test in queue.tests.items()}
+    chosen = Counter(rarity.choose(queue, np.random.default_rng(i)).number for i in range(3000))
+    by_worth = sorted(worth, key=lambda number: -worth[number])
+    best, rest = by_worth[: len(worth) // 4], by_worth[len(worth) // 2 :]
+    assert sum(chosen[number] for number in best) > 0.8 * 3000  # 1 - (3/4)^8 = 0.90
+    assert sum(chosen[number] for number in rest) < 0.02 * 3000  # (1/2)^8 = 0.004
 
 
 def made_up(*, picked: list[int], visited: list[list[int]] | None = None, kept: list[int] | None = None) -> Queue:
-    queue = Queue(visits=np.zeros(10, np.int64))
+    queue = Queue()
     for i, times in enumerate(picked):
-        test = Test(-1 - i, f"t{i}", (), None, "", np.array(visited[i] if visited else [i]), picked=times)
-        test.kept = kept[i] if kept else 0
-        queue.add(test, live=True)
+        states = np.array(visited[i] if visited else [i], np.int64)
+        test = Test(-1 - i, f"t{i}", i, (), None, "", states, picked=times, kept=kept[i] if kept else 0)
+        queue.tests[test.number] = test
+        queue.live.append(test)
     return queue
 
 
-def shares(select: Any, queue: Queue, draws: int = 4000) -> np.ndarray:
+def shares(select: Select, queue: Queue, draws: int = 4000) -> np.ndarray:
     rng = np.random.default_rng(0)
-    counts = Counter(select(queue, rng).number for _ in range(draws))
+    counts = Counter(select.choose(queue, rng).number for _ in range(draws))
     return np.array([counts[test.number] / draws for test in queue.live])
 
 
 def test_uniform_selects_each_alike() -> None:
-    assert shares(uniform, made_up(picked=[0, 9, 2, 0])) == pytest.approx([0.25] * 4, abs=0.03)
+    assert shares(Uniform(), made_up(picked=[0, 9, 2, 0])) == pytest.approx([0.25] * 4, abs=0.03)
 
 
 def test_recent_prefers_the_last_tenth_two_to_one() -> None:
-    found = shares(recent, made_up(picked=[0] * 50)).reshape(10, 5).sum(axis=1)[::-1]
+    found = shares(Recent(), made_up(picked=[0] * 50)).reshape(10, 5).sum(axis=1)[::-1]
     assert found == pytest.approx(0.5 ** np.arange(1, 11), abs=0.03)
 
 
 def test_decay_accepts_as_deephunter_does() -> None:
-    """P = 0.8 - times / 5, not under 0.3: so 0.8, 0.6, 0.4, 0.3, 0.3, in shares of their sum."""
-    found = shares(decay, made_up(picked=[0, 1, 2, 3, 30]))
+    """P = max(0.3, 0.8 - times / 5): so 0.8, 0.6, 0.4, 0.3, 0.3, in shares of their sum."""
+    found = shares(Decay(), made_up(picked=[0, 1, 2, 3, 30]))
     assert found == pytest.approx(np.array([0.8, 0.6, 0.4, 0.3, 0.3]) / 2.4, abs=0.03)
 
 
 def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
-    queue = made_up(picked=[0, 0, 4, 4], visited=[[0], [1], [1], [1]], kept=[0, 0, 0, 4])
-    queue.visits[0], queue.visits[1] = 99, 0
+    queue, rarity, nothing = made_up(picked=[0, 0, 4, 4], visited=[[0], [1], [1], [1]], kept=[0, 0, 0, 4]), Rarity(), []
+    common = Visits(toy.model(), np.array([0]), *(np.array(nothing, np.int64) for _ in range(3)))
+    for _ in range(99):
+        rarity.learn(Seeded(0, "t0", "kept", "", "", "", 0.0, None, "", common))
     found = shares(rarity, queue)
     worst, best, idle, fruitful = found
     assert best > 0.4  # of several with the same worth, the first of the sample is taken
@@ -227,41 +264,45 @@ def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
 
 
 def test_rarity_takes_tests_that_visit_no_state_of_the_model() -> None:
-    assert shares(rarity, made_up(picked=[0, 0], visited=[[], []]), 10).sum() == 1
+    assert shares(Rarity(), made_up(picked=[0, 0], visited=[[], []]), 10).sum() == 1
 
 
 def test_thompson_tries_more_what_brings_more_and_gives_up_nothing() -> None:
-    kinds, rng, picker = bracket_changes.KINDS, np.random.default_rng(0), Picker("thompson")
+    kinds, rng, pick, tried = bracket_changes.KINDS, np.random.default_rng(0), Thompson(), Counter[str]()
     chances = dict(zip(kinds, (0.02, 0.5, 0.1, 0.02), strict=True))
     for _ in range(1000):
-        kind = picker.pick(kinds, rng)
-        picker.learn(kind.__name__, kept=rng.random() < chances[kind])
-    assert picker.tried["InsertSquare"] > 800
-    assert min(picker.tried.values()) > 5
-    assert all(picker.pick(kinds[2:], rng) in kinds[2:] for _ in range(20))
+        kind = pick.choose(kinds, rng)
+        tried[kind.__name__] += 1
+        pick.learn(kind.__name__, gained=rng.random() < chances[kind])
+    assert tried["InsertSquare"] > 800
+    assert min(tried[kind.__name__] for kind in kinds) > 5
+    assert all(pick.choose(kinds[2:], rng) in kinds[2:] for _ in range(20))
 
 
 def test_uniform_picks_each_kind_alike() -> None:
-    rng, picker = np.random.default_rng(0), Picker("uniform")
-    picker.learn("InsertRound", kept=True)
-    counts = Counter(picker.pick(bracket_changes.KINDS, rng) for _ in range(4000))
+    rng, pick = np.random.default_rng(0), UniformPick()
+    pick.learn("InsertRound", gained=True)
+    counts = Counter(pick.choose(bracket_changes.KINDS, rng) for _ in range(4000))
     assert all(900 < counts[kind] < 1100 for kind in bracket_changes.KINDS)
 
 
 @pytest.mark.parametrize("select", SELECT)
 def test_every_way_to_select_gives_every_test_a_chance(tmp_path: Path, select: str) -> None:
     campaign = toy.campaign(tmp_path, toy.seeds(4), guide="none", select=select, runs=160)
-    assert {event.parent for event in campaign.events if isinstance(event, Ran)} == {-1, -2, -3, -4}
+    assert {event.parent for event in campaign.runs} == {-1, -2, -3, -4}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"guide": "BSCov"}, "a guide is a criterion, several of them, 'random' or 'none', not 'BSCov'"),
-        ({"guide": []}, r"a guide is a criterion.*, not \[\]"),
-        ({"guide": ["BSCov"]}, r"a guide is a criterion.*, not \['BSCov'\]"),
-        ({"select": "best"}, "tests are selected by uniform, recent, decay, rarity, not 'best'"),
-        ({"pick": "best"}, "picked 'uniform' or 'thompson', not 'best'"),
+        ({"guide": "BSCov"}, "expected a criterion, several criteria, 'random' or 'none' as the guide, got 'BSCov'"),
+        ({"guide": []}, r"expected a criterion.*, got \[\]"),
+        ({"guide": ["BSCov"]}, r"expected a criterion.*, got \['BSCov'\]"),
+        ({"select": "best"}, "unknown type of scheduler 'best'; expected one of: uniform, recent, decay, rarity"),
+        ({"select": "rarety"}, "unknown type of scheduler 'rarety'; did you mean 'rarity'"),
+        ({"pick": "tomson"}, "unknown value of pick 'tomson'; did you mean 'thompson'"),
+        ({"batchsize": 4}, r"unknown setting 'batchsize' \(given: 4\); did you mean 'batch_size'"),
+        ({"window": 0}, "window must be at least 1, not 0"),
         ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
         ({"workers": -1}, "workers must be at least 0, not -1"),
         ({"seed": -1}, "seed must be at least 0, not -1"),
@@ -284,8 +325,10 @@ def test_a_campaign_prints_itself(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path)
     assert repr(campaign) == f"Campaign in {tmp_path}: 64 runs, {len(campaign.failed)} failing tests"
     worst = campaign.failed[0]
-    assert str(worst).splitlines()[0] == f"{worst.reference!r} became {worst.output!r} (another answer: 100%)"
+    assert str(worst).splitlines()[0] == f"{worst.reference!r} became {worst.output!r} (100%)"
     assert str(worst).splitlines()[1] == f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}"
     assert campaign[worst.number] is worst
-    with pytest.raises(dc.InputError, match=rf"no failing test 99 in '{tmp_path}'; there are {len(campaign.failed)}"):
+    with pytest.raises(
+        dc.InputError, match=rf"there is no failing test 99 in '{tmp_path}', which has {len(campaign.failed)}"
+    ):
         campaign[99]

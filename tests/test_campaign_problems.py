@@ -13,7 +13,6 @@ import pytest
 import torch
 
 import deepcruiser as dc
-from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.systems.builtin import bracket_changes
 from tests.support import toy
@@ -79,8 +78,10 @@ def test_problems_are_failures_of_their_own_kinds_that_replay(tmp_path: Path, pr
     met = {test.number for test in campaign.failed if BAD in test.make()}
     assert met
     assert met == {test.number for test in campaign.failed if test.kind == kind}
-    kept = [event for event in campaign.events if isinstance(event, Ran) and event.outcome == "kept"]
+    kept = [event for event in campaign.runs if event.outcome == "kept"]
     assert len(kept) > 10, "one bad input spoiled the others of its batch"
+    assert all(event.visits is not None for event in kept)
+    assert all(event.visits is None for event in campaign.runs if event.number in met), "nobody judged them"
     for number in sorted(met)[:2]:
         test = campaign[number]
         again = test.replay(system, limit_seconds=limit_seconds)
@@ -89,7 +90,7 @@ def test_problems_are_failures_of_their_own_kinds_that_replay(tmp_path: Path, pr
         assert str(test).startswith(f"{kind}: ")
         assert (tmp_path / "failed" / f"{number:06}.txt").read_text() == test.make()
         (difference,) = test.replay(toy.Reader()).differences
-        assert f"where it was {kind}" in difference or f"where it was {said}" in difference
+        assert f"instead of {kind}" in difference or f"instead of {said}" in difference
 
 
 def test_the_same_campaign_whatever_the_others_of_a_batch_do(tmp_path: Path) -> None:
@@ -129,8 +130,9 @@ def test_transformations_that_raise_are_rejected_and_counted(tmp_path: Path, wor
     mutations = dc.Mutations((Explode,), ((Explode,),), (), bracket_changes.too_long)
     seen: list[Status] = []
     campaign = toy.campaign(tmp_path, mutations=mutations, runs=48, workers=workers, watch=seen.append)
-    rejected = [event for event in campaign.events if isinstance(event, Ran) and event.outcome == "rejected"]
+    rejected = [event for event in campaign.runs if event.outcome == "rejected"]
     assert 10 < len(rejected) < 48
+    assert {(event.output, event.score, event.visits, event.digest) for event in rejected} == {(None, 0.0, None, "")}
     assert {event.reason for event in rejected} == {"not made: RuntimeError: square"}
     assert seen[-1].state.reasons["not made: RuntimeError: square"] == len(rejected)
     assert seen[-1].state.by_kind["Explode", "rejected"] == seen[-1].state.outcomes["rejected"] == len(rejected)
@@ -153,7 +155,8 @@ def mixed() -> list[toy.Text]:
 def test_seeds_that_cannot_be_used_are_set_aside_and_counted(tmp_path: Path) -> None:
     seen: list[Status] = []
     campaign = toy.campaign(tmp_path, mixed(), system=Weak(crash), watch=seen.append)
-    events = {event.seed: event for event in campaign.events if isinstance(event, Seeded)}
+    events = {event.seed: event for event in campaign.seeds}
+    assert [*events] == [seed.id for seed in mixed()]
     aside = {name: (event.reason, event.output) for name, event in events.items() if event.outcome != "kept"}
     assert aside == {
         "gone": ("unreadable", "cannot read gone.wav: it is empty"),
@@ -161,18 +164,22 @@ def test_seeds_that_cannot_be_used_are_set_aside_and_counted(tmp_path: Path) -> 
         "bad": ("crash", "ValueError: no brackets like these"),
     }
     assert seen[0].state.set_aside == {"unreadable": 1, "failed already": 1, "crash": 1}
-    fuzzed = {-1 - events[name].position for name in aside}
-    assert not fuzzed & {event.parent for event in campaign.events if isinstance(event, Ran)}
+    numbers = {-1 - events[name].position for name in aside}
+    assert numbers == {events[name].number for name in aside}
+    assert not numbers & {event.parent for event in campaign.runs}
+    assert not numbers & set(campaign.tests)
+    assert {(events[name].visits, events[name].digest) for name in aside} == {(None, "")}
     model, reader = toy.model(), toy.Reader()
     used = [seed.input for seed in mixed() if seed.id not in aside]
-    assert campaign.coverage[0] == [dc.BSCov(model, [run.trace for run in reader.run(used)])]
-    assert toy.campaign(tmp_path, mixed(), system=Weak(crash), runs=80).runs == 80  # and again when it is resumed
+    assert seen[0].state.start == [dc.BSCov(model, [run.trace for run in reader.run(used)])]
+    assert [events[name].visits is None for name in events] == [name in aside for name in events]
+    assert len(toy.campaign(tmp_path, mixed(), system=Weak(crash), runs=80).runs) == 80  # and again when it is resumed
 
 
 @pytest.mark.parametrize("problem", ["nan", "nan states", "far states"])
 def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, problem: str) -> None:
     campaign = toy.campaign(tmp_path, mixed(), system=Weak(PROBLEMS[problem][0]))
-    assert {e.seed: e.reason for e in campaign.events if isinstance(e, Seeded)}["bad"] == "not finite"
+    assert {event.seed: event.reason for event in campaign.seeds}["bad"] == "not finite"
 
 
 @pytest.mark.parametrize(
@@ -214,7 +221,7 @@ def test_nothing_to_begin_with(tmp_path: Path, given: list[toy.Text], system: to
     with pytest.raises(dc.InputError, match=message):
         dc.fuzz(system, toy.model(), given, folder=tmp_path / "c", **arguments)
     # and after that nothing is in the way of a better beginning
-    assert dc.fuzz(toy.Reader(), toy.model(), SEEDS, folder=tmp_path / "c", **arguments).runs == 16
+    assert len(dc.fuzz(toy.Reader(), toy.model(), SEEDS, folder=tmp_path / "c", **arguments).runs) == 16
 
 
 def test_a_generator_is_no_data(tmp_path: Path) -> None:
@@ -225,13 +232,13 @@ def test_a_generator_is_no_data(tmp_path: Path) -> None:
 def test_a_model_of_one_state_is_no_reason_to_refuse(tmp_path: Path) -> None:
     tiny = dc.profile(toy.Reader(), toy.texts(50), exact=True).abstract(1)
     assert len(tiny.states) == 1
-    assert toy.campaign(tmp_path, model=tiny, guide=dc.SBCov(1)).runs == 64
+    assert len(toy.campaign(tmp_path, model=tiny, guide=dc.SBCov(1)).runs) == 64
 
 
 def test_texts_are_needed_only_where_they_are_asked_for(tmp_path: Path) -> None:
     with pytest.raises(dc.InputError, match="a seed has no text to compare with"):
         toy.campaign(tmp_path, oracle=dc.Disagreement("text"))
-    assert toy.campaign(tmp_path, oracle=dc.Disagreement("output")).runs == 64
+    assert len(toy.campaign(tmp_path, oracle=dc.Disagreement("output")).runs) == 64
 
 
 def test_an_oracle_that_does_not_fit_says_so(tmp_path: Path) -> None:

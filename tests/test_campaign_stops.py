@@ -25,7 +25,7 @@ def interrupt(status: Status) -> None:
 )
 def test_runs_in_whole_batches(tmp_path: Path, runs: int, batch_size: int, done: int) -> None:
     campaign = toy.campaign(tmp_path, runs=runs, batch_size=batch_size)
-    assert campaign.runs == done
+    assert len(campaign.runs) == done
     assert campaign.stopped == f"{done} runs are done"
 
 
@@ -40,35 +40,36 @@ def test_minutes_of_this_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for calls in (1, 2):
         campaign = toy.campaign(tmp_path, runs=2000, minutes=0.5, watch=watch)
         assert campaign.stopped == "0.5 minutes are over"
-        assert campaign.runs == (64 if calls == 1 else 64 + 80)  # running the seeds takes one of five turns of 6 s
-    assert [row["seconds"] for row in campaign.history] == [0, 6, 12, 18, 24, 24, 30, 36, 42, 48]
+        assert len(campaign.runs) == (64 if calls == 1 else 64 + 80)  # running the seeds takes one of five turns of 6 s
+    assert [seconds for _, seconds in campaign.moments] == [0, 6, 12, 18, 24, 24, 30, 36, 42, 48]
 
 
 def test_until_coverage(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path, runs=2000, until_coverage=0.3)
-    *before, last = [row["queue"][0] for row in campaign.history]
-    assert before[-1] < 0.3 <= last
+    last = campaign.coverage(dc.BSCov, queue=True).value
+    before = toy.campaign(tmp_path / "before", runs=len(campaign.runs) - 16).coverage(dc.BSCov, queue=True).value
+    assert before < 0.3 <= last
     assert campaign.stopped == f"BSCov reached {last:.1%}"
-    assert toy.campaign(tmp_path, runs=2000, until_coverage=0.3).runs == campaign.runs
+    assert len(toy.campaign(tmp_path, runs=2000, until_coverage=0.3).runs) == len(campaign.runs)
 
 
 def test_every_test_is_spent(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path, mutations=dc.Mutations(()))
     assert campaign.stopped == "every test is spent"
-    assert campaign.runs == 0
+    assert len(campaign.runs) == 0
     assert toy.campaign(tmp_path, mutations=dc.Mutations(())).stopped == "every test is spent"
 
 
 def test_ctrl_c_finishes_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
     campaign = toy.campaign(tmp_path / "parts", watch=interrupt)
-    assert (campaign.stopped, campaign.runs) == ("interrupted", 0)  # the seeds are the first batch
+    assert (campaign.stopped, len(campaign.runs)) == ("interrupted", 0)  # the seeds are the first batch
     system = toy.Reader()
     run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[method-assign,arg-type]
     campaign = toy.campaign(tmp_path / "parts", system=system)
-    assert (campaign.stopped, campaign.runs) == ("interrupted", 16)
+    assert (campaign.stopped, len(campaign.runs)) == ("interrupted", 16)
     assert signal.getsignal(signal.SIGINT) is before
-    assert toy.campaign(tmp_path / "parts").runs == 64
+    assert len(toy.campaign(tmp_path / "parts").runs) == 64
     toy.campaign(tmp_path / "whole")
     assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
 
@@ -99,19 +100,19 @@ def test_a_second_ctrl_c_ends_it_at_once_and_loses_nothing_told(tmp_path: Path) 
     with pytest.raises(KeyboardInterrupt):
         toy.campaign(tmp_path / "parts", system=system, watch=lambda status: told.append(status.state.runs))
     assert signal.getsignal(signal.SIGINT) is before
-    assert told[-1] == dc.Campaign.open(tmp_path / "parts", mutations=toy.MUTATIONS).runs == 32
+    assert told[-1] == len(dc.CampaignRecord.open(tmp_path / "parts", mutations=toy.MUTATIONS).runs) == 32
     toy.campaign(tmp_path / "parts")
     toy.campaign(tmp_path / "whole")
     assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
 
 
 def test_in_another_thread_there_is_no_ctrl_c_but_all_else(tmp_path: Path) -> None:
-    found: list[dc.Campaign] = []
+    found: list[dc.CampaignRecord] = []
     thread = threading.Thread(target=lambda: found.append(toy.campaign(tmp_path / "thread")))
     thread.start()
     thread.join()
     toy.campaign(tmp_path / "main")
-    assert found[0].runs == 64
+    assert len(found[0].runs) == 64
     assert toy.rows(tmp_path / "thread") == toy.rows(tmp_path / "main")
 
 
@@ -120,9 +121,9 @@ def test_what_a_watcher_is_told(tmp_path: Path) -> None:
 
     def watch(status: Status) -> None:
         told.append((status.state.runs, len(status.events), status.resumed))
-        stored = dc.Campaign.open(tmp_path, mutations=toy.MUTATIONS)
-        assert stored.runs == status.state.runs, "told before it was saved"
-        assert stored.history[-1]["executed"] == [coverage.value for coverage in status.state.executed]
+        stored = dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)
+        assert len(stored.runs) == status.state.runs, "told before it was saved"
+        assert stored.coverage(dc.BSCov).value == status.state.executed[0].value
 
     toy.campaign(tmp_path, runs=32, watch=watch)
     toy.campaign(tmp_path, runs=48, watch=watch)

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.store import Store
 from tests.support.typed import BASIC, MODEL, begin, failing, fuzz, json_lines, make, run
 
@@ -46,8 +47,8 @@ def test_the_summary(folder: Path) -> None:
     numbers = failing(folder / "a")
     assert f"failing tests: {len(numbers)} wrong; " in out
     assert f"all of them are in {folder / 'a' / 'failed'}" in out
-    assert f"to run one again: deepcruiser replay {folder / 'a'} " in out
-    assert f"to go on: deepcruiser {' '.join((*BASIC, *MODEL))} --guide 2-SBCov" in out
+    assert f"run one again: deepcruiser replay {folder / 'a'} " in out
+    assert "resume: deepcruiser fuzz --system net.py:system --data net.py:seeds --profile net.profile" in out
     assert "(with more --runs)" in out
     assert out.count(" became ") <= 3
     assert result.stderr.count("failing test ") == len(numbers)
@@ -83,8 +84,8 @@ def test_json_and_the_same_command_goes_on(folder: Path) -> None:
     assert then[-1] == once[-1]
     assert once[-1]["failing_tests"] == sum(event["outcome"] == "failed" for event in events(once)) > 0
     seed, ran = once[0]["events"][0], once[1]["events"][0]
-    assert set(seed) == {"seed", "reference", "outcome", "reason", "output", "score", "sha256"}
-    assert ran["transformation"]["name"] in ("InsertRound", "InsertSquare", "SwapKinds", "InsertLetter")
+    assert set(seed) == {"seed", "reference", "outcome", "reason", "output", "score", "doubt", "sha256"}
+    assert ran["changes"][0]["name"] in ("InsertRound", "InsertSquare", "SwapKinds", "InsertLetter")
     assert ran["number"] == 1
     assert ran["parent"] < 0
 
@@ -109,13 +110,13 @@ def test_stops(folder: Path) -> None:
 
 
 def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -> None:
-    before = (campaign / "command.json").read_bytes()
+    before = CampaignRecord.open(campaign).spec
     result = fuzz(campaign, "--seed", "5")
-    assert (result.exit_code, "was begun otherwise: seed was 0 and is 5" in result.stderr) == (2, True)
+    assert (result.exit_code, "was started with different settings: seed was 0 and is 5" in result.stderr) == (2, True)
     with Store.open(campaign, write=True):
         result = fuzz(campaign)
     assert (result.exit_code, "another process is at work" in result.stderr) == (2, True)
-    assert (campaign / "command.json").read_bytes() == before
+    assert CampaignRecord.open(campaign).spec == before
     (folder / "file").touch()
     assert fuzz(folder / "file").exit_code == 2
 
@@ -125,7 +126,7 @@ def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -
     [
         ("--guide NoCov", "no criterion 'NoCov'"),
         ("--guide random,none", "no criterion 'none'"),
-        ("--wer-above 0.2 --cer-above 0.2", "give one of --wer-above, --cer-above, --disagreement"),
+        ("--wer-above 0.2 --cer-above 0.2", "give one of --wer-above, --cer-above, --spans-below and --disagreement"),
         ("--range ChangeSpeed.factor=1,2", "are for sound"),
         ("--data net.py:nothing", "the data set is empty"),
         ("--data nowhere", "there is no corpus at"),
@@ -133,10 +134,10 @@ def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -
         ("--mutations changes", "is neither file.py:name nor built in"),
         ("--mutations changes.py:here_only --workers 2", "cannot be sent to other processes"),
         ("--system net.py:Newer", "another network"),
-        ("--select best", "'best' is not one of"),
+        ("--scheduler best", "'best' is not one of"),
         ("--minutes -1", "-1"),
         ("--batch-size 0", "0"),
-        ("--seed -1", "seed must be at least 0"),
+        ("--seed -1", "-1 is not in the range x>=0"),
         ("--against memory", "'memory' is not one of"),
     ],
 )
@@ -146,7 +147,7 @@ def test_wrong_use_says_what_is_wrong(folder: Path, arguments: str, message: str
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert "Traceback" not in result.stderr
-    assert not (folder / "x" / "command.json").exists()
+    assert not (folder / "x" / "failed").exists()
 
 
 def test_data_is_needed(folder: Path) -> None:
@@ -173,7 +174,7 @@ def test_sounds(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> No
     result = run(*arguments, "-o", str(folder / "a"))
     assert result.exit_code == 1, result.output
     *batches, summary = json_lines(result)
-    changes = [event["transformation"] for batch in batches[1:] for event in batch["events"]]
+    changes = [event["changes"][0] for batch in batches[1:] for event in batch["events"]]
     assert {change["name"] for change in changes} == {"ChangeVolume", "AddWhiteNoise", "DRC", "AddBackgroundNoise"}
     assert all(20 <= change["snr_db"] <= 25 for change in changes if "snr_db" in change)
     assert list(summary["coverage"]) == ["BSCov", "BTCov"]
@@ -192,7 +193,7 @@ def test_sounds(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--transformations Robot", "no transformation 'robot'; there are: "),
+        ("--transformations Robot", "no transformation 'Robot'; choose from: "),
         ("--transformations AddBackgroundNoise", "needs recordings: --noise FOLDER"),
         ("--noise nowhere", "there are no recordings"),
         ("--range snr_db=1,2", "is not of the form AddWhiteNoise.snr_db=25,40"),
@@ -245,7 +246,7 @@ def test_ctrl_c_on_a_terminal_saves_and_says_how_to_go_on(folder: Path, made: Pa
     assert "meanwhile the system printed" in after
     assert "\\x1b[2Ja system that prints" in after
     assert "stopped: interrupted" in after
-    assert f"to go on: python -m deepcruiser {' '.join(command[3:])}" in after
+    assert "resume: python -m deepcruiser fuzz --system net.py:printing --data" in after.replace("\r\n", "")
     number = failing(folder / "a")[:1]
     if number:
         assert run("replay", str(folder / "a"), str(*number)).exit_code == 1

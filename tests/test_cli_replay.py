@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,16 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="module")
 def campaign(made: Path) -> Path:
     return begin(made)
+
+
+def get(database: Path, key: str) -> Any:
+    with closing(sqlite3.connect(database)) as db:
+        return json.loads(db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()[0])
+
+
+def put(database: Path, key: str, value: Any) -> None:
+    with closing(sqlite3.connect(database)) as db, db:
+        db.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
 
 
 def test_replay_from_anywhere(
@@ -63,7 +76,7 @@ def test_a_newer_system_has_fixed_it(folder: Path, campaign: Path) -> None:
     assert result.exit_code == 0, result.output
     count = len(failing(campaign))
     assert result.stdout.count("fixed: '") == count
-    assert result.stdout.startswith("another system than the campaign's: states are not compared\n")
+    assert result.stdout.startswith("this is not the campaign's system: states are not compared\n")
     report = json.loads(run("replay", str(campaign), "--system", "net.py:Newer", "--json").stdout)
     assert (report["failing"], report["other_system"]) == (0, True)
 
@@ -84,24 +97,30 @@ def test_replay_when_things_have_moved(
     assert "has changed" in result.stdout
     (together / "net.py").write_text(BRACKETS)
     (together / "net.profile").unlink()
-    notes = json.loads((together / "runs" / "one" / "command.json").read_text())
-    notes["directory"]["absolute"] = "/nowhere"
-    (together / "runs" / "one" / "command.json").write_text(json.dumps(notes))
+    database = together / "runs" / "one" / "campaign.db"
+    put(database, "directory", {**get(database, "directory"), "absolute": "/nowhere"})
+    (database.parent / "abstract.model").unlink()
     result = run("replay", "project/runs/one", number, "--data", f"{made}/net.py:seeds")
     assert "states are not compared: there is no file" in result.stderr
-    assert "fails as before: the same input, the same answer\n" in result.stdout
-    (together / "runs" / "one" / "command.json").write_text("{")
+    assert "fails as before: the same input, the same answer" in result.stdout
+    put(database, "spec", {**get(database, "spec"), "sead": 3})
     result = run("replay", "project/runs/one", number)
-    assert (result.exit_code, "damaged" in result.stderr) == (2, True)
+    assert (result.exit_code, "unknown field of a campaign 'sead' (given: 3); did you mean" in result.stderr) == (
+        2,
+        True,
+    )
 
 
 def test_replay_of_a_campaign_begun_in_python(folder: Path, campaign: Path) -> None:
     other = shutil.copytree(campaign, folder / "python")
-    (other / "command.json").unlink()
+    spec = get(other / "campaign.db", "spec")
+    for name in ("system", "data", "profile", "partitions", "mutations_source"):
+        spec.pop(name, None)
+    put(other / "campaign.db", "spec", spec)
     number = str(failing(campaign)[0])
     result = run("replay", str(other), number)
     assert (result.exit_code, "give --system and --data" in result.stderr) == (2, True)
     given = ("--system", "net.py:system", "--data", "net.py:seeds", "--mutations", "changes.py:mutations")
     result = run("replay", str(other), number, *given)
     assert result.exit_code == 1, result.output
-    assert "fails as before: the same input, the same answer\n" in result.stdout
+    assert "fails as before: the same input, the same answer" in result.stdout

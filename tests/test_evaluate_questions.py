@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.evaluate.abstraction import abstraction, told_apart
 from deepcruiser.evaluate.configurations import configurations
@@ -23,6 +24,7 @@ from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq2 import rq2
 from deepcruiser.evaluate.rq3 import rq3
 from deepcruiser.evaluate.rq4 import rq4
+from deepcruiser.transformations import from_dict
 from tests.support import toy
 
 GRIDS = (4, 12)
@@ -78,7 +80,7 @@ def test_rq1_is_what_one_finds_with_sets(folder: Path) -> None:
     assert len(rows) == 100
     assert len({row["seed"] for row in rows}) == 10
     for row in rows[::7]:
-        change = toy.MUTATIONS.from_dict({"name": row["transformation"], **json.loads(row["parameters"])})
+        change = from_dict({"name": row["transformation"], **json.loads(row["parameters"])}, kinds=toy.MUTATIONS.kinds)
         seed, mutant = system.run([seeds[row["seed"]], change(seeds[row["seed"]])])
         assert row["score"] == (seed.output != mutant.output)
         for m, model in models.items():
@@ -128,11 +130,15 @@ def test_a_campaign_of_rq3_is_one_of_fuzz(
     assert {seed.id for seed in given} >= set(names)
     model = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True).abstract(12)
     for number, campaign in enumerate(found.by_arm[arm]):
+        history: list[tuple[float, float]] = []
+
+        def watch(status: Status, history: list[tuple[float, float]] = history) -> None:
+            history.append((status.state.coverages[0].value, status.state.executed[0].value))
+
         options: dict[str, Any] = {"guide": guide, "select": select, "pick": pick, "seed": number, "runs": 64}
-        fuzzed = toy.campaign(tmp_path / str(number), given, model=model, **options)
-        assert [point["queue"][place] for point in campaign["history"]] == [p["queue"][0] for p in fuzzed.history]
-        executed = [point["executed"][place] for point in campaign["history"]]
-        assert executed == [point["executed"][0] for point in fuzzed.history]
+        fuzzed = toy.campaign(tmp_path / str(number), given, model=model, watch=watch, **options)
+        points = campaign["history"]
+        assert [(point["queue"][place], point["executed"][place]) for point in points] == history
         assert sum(run["outcome"] == "failed" for run in campaign["ran"]) == len(fuzzed.failed)
 
 

@@ -23,7 +23,7 @@ from tests.conftest import walks
 def record(cells: list[tuple[int, int]]) -> Record:
     """A run through the middles of these cells of a grid from 0 to 4 with 4 partitions."""
     states = np.array(cells, np.float32).reshape(-1, 2) + 0.5
-    return Record("s", (), "", "", None, "", states, np.zeros((len(cells) - 1, 1), np.float32))
+    return Record("s", (), "", "", None, "", None, states, np.zeros((len(cells) - 1, 1), np.float32))
 
 
 @cache

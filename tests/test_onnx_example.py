@@ -25,4 +25,4 @@ def test_silero(shared: Path, tmp_path: Path, name: str) -> None:
     assert runs == 32
     assert failed > 0, "noise moves the ends of what it takes for speech"
     assert numbers(r"(\d+) of (\d+) failing tests give the same again", said) == (failed, failed)
-    assert len(dc.Campaign.open(tmp_path / "run").failed) == failed
+    assert len(dc.CampaignRecord.open(tmp_path / "run").failed) == failed

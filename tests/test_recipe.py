@@ -71,9 +71,19 @@ def test_wrong_data_is_refused(data: Any, message: str) -> None:
     assert message in str(error.value)
 
 
-def test_a_stranger_is_not_written() -> None:
+def test_a_change_of_the_users_own_is_read_back_with_its_class() -> None:
     class Mine(Trim):
         pass
 
-    with pytest.raises(InputError, match="Mine is no transformation that could be read back"):
-        to_dict(Mine(30))
+    data = to_dict(Mine(30))
+    assert from_dict(data, kinds=[Mine]) == Mine(30)
+    with pytest.raises(InputError, match="no transformation 'Mine'; those known are: "):
+        from_dict(data)
+
+
+def test_a_change_whose_class_is_not_at_hand_can_be_shown_and_not_applied() -> None:
+    unknown = from_dict({"name": "Theirs", "level": 3, "kind": "x"}, strict=False)
+    assert str(unknown) == "Theirs(level=3, kind='x')"
+    assert to_dict(unknown) == {"name": "Theirs", "level": 3, "kind": "x"}
+    with pytest.raises(InputError, match="cannot be applied: pass the mutations that define Theirs"):
+        unknown("anything")

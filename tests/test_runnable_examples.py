@@ -41,7 +41,7 @@ def test_text_classifier(tmp_path: Path) -> None:
     assert runs == 160
     assert failed > 0, "capitals, typos and fillers are its weakness"
     assert numbers(r"(\d+) of (\d+) failing tests give the same again", said) == (failed, failed)
-    campaign = dc.Campaign.open(tmp_path / "run")  # its kinds are known without naming them
+    campaign = dc.CampaignRecord.open(tmp_path / "run")  # its kinds are known without naming them
     assert len(campaign.failed) == failed
 
 

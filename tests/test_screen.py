@@ -175,7 +175,7 @@ def too_long(seed: str, text: str) -> str | None:
     return f"too long: {len(text)} symbols" if len(text) > 18 else None
 
 
-def campaign(folder: Path, *, runs: int, watch: Watch) -> dc.Campaign:
+def campaign(folder: Path, *, runs: int, watch: Watch) -> dc.CampaignRecord:
     mutations = replace(toy.MUTATIONS, invalid=too_long)
     return toy.campaign(folder, system=Fragile(), mutations=mutations, runs=runs, watch=watch)
 

@@ -164,7 +164,7 @@ def test_a_campaign_of_a_detector(tmp_path: Path) -> None:
     result = runner.invoke(main, [*fuzz, "--range", "ChangeVolume.gain_db=-10,0", "-o", str(tmp_path / "run")])
     assert result.exit_code == 1, result.output
     summary = json.loads(result.stdout.splitlines()[-1])
-    campaign = dc.Campaign.open(tmp_path / "run")
+    campaign = dc.CampaignRecord.open(tmp_path / "run")
     assert summary["failing_tests"] == len(campaign.failed) > 0
     assert all(any(type(step).__name__ == "ChangeVolume" for step in test.recipe) for test in campaign.failed)
     again = runner.invoke(main, ["replay", str(tmp_path / "run"), "--json"])

@@ -5,10 +5,14 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import fit, profile
 from deepcruiser.abstraction.projections import Fit, Projections
 from deepcruiser.audio import Audio
+from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import fuzz
+from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.record import Campaign, FailedTest, Replay
-from deepcruiser.campaign.state import Guide
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.replay import Replay
+from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.corpora import Corpus, Sample, read_corpus
 from deepcruiser.coverage import Coverage, CoverageReport, cover
 from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
@@ -31,7 +35,8 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Audio",
     "BSCov",
     "BTCov",
-    "Campaign",
+    "CampaignRecord",
+    "CampaignSpec",
     "CharacterErrorRate",
     "Corpus",
     "Coverage",
@@ -40,6 +45,8 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "DeepCruiserError",
     "DeepSpeechSystem",
     "Disagreement",
+    "Execution",
+    "Executor",
     "FailedTest",
     "FileError",
     "Fit",

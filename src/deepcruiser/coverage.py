@@ -19,7 +19,7 @@ from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System, Trace
 
-#: For each kind of visit that a criterion counts, the numbers of those that are new.
+#: For each kind of visit that a criterion counts, the numbers of the visits that are new.
 News = tuple[IntArray, ...]
 
 
@@ -36,15 +36,9 @@ class Coverage:
         self._weights = criterion.required(model)
         self._value: float | None = 0.0
 
-    def new(self, trace: Trace | Visits) -> News:
-        """What the trace visits and no trace before it did, for each kind of visit that the criterion counts."""
-        visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
-        kinds = zip(self._seen, self.criterion.visited(visits), strict=True)
-        return tuple(visited[~mask[visited]] for mask, visited in kinds)
-
     def gain(self, trace: Trace | Visits) -> float:
         """By how much `value` would rise if the trace were added."""
-        new = self.new(trace)
+        new = self._new(trace)
         if not any(map(len, new)):
             return 0.0
         self._mark(new, True)
@@ -53,15 +47,14 @@ class Coverage:
         finally:
             self._mark(new, False)
 
-    def add(self, trace: Trace | Visits) -> None:
-        """Count the trace as tested."""
-        self.take(self.new(trace))
-
-    def take(self, new: News) -> None:
-        """Count what `new` found in some trace as visited."""
-        if any(map(len, new)):
-            self._mark(new, True)
-            self._value = None
+    def add(self, trace: Trace | Visits) -> bool:
+        """Count the trace as tested; whether it visits anything that no trace before it did."""
+        new = self._new(trace)
+        if not any(map(len, new)):
+            return False
+        self._mark(new, True)
+        self._value = None
+        return True
 
     @property
     def value(self) -> float:
@@ -113,6 +106,11 @@ class Coverage:
     def __repr__(self) -> str:
         covered, items = int(self.covered.sum()), len(self._weights)
         return f"{self.criterion.name:8} {self.value:7.2%}   {covered:,} of {items:,}"
+
+    def _new(self, trace: Trace | Visits) -> News:
+        visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
+        kinds = zip(self._seen, self.criterion.visited(visits), strict=True)
+        return tuple(visited[~mask[visited]] for mask, visited in kinds)
 
     def _mark(self, new: News, seen: bool) -> None:
         for mask, visited in zip(self._seen, new, strict=True):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.sorted_sets import find
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Trace
@@ -135,9 +136,12 @@ def literal_iscov(model: AbstractModel, traces: Iterable[Trace]) -> float:
     X_T(s) is not cut with X_M(s) there, so inputs that training never saw in s count as well, and the value can
     exceed 1. `ISCov` is the criterion with the cut.
     """
-    pairs = [model.visits(trace).open_choices for trace in traces]
-    distinct = np.unique(np.concatenate(pairs), axis=0) if pairs else np.empty(0)
-    return len(distinct) / max(1, len(model.choices))
+    pairs = [np.empty((0, 2), np.int64)]
+    for trace in traces:
+        states, inputs = model.cells(trace)
+        source = find(model.states, model.grid.encode(states[:-1]))
+        pairs.append(np.stack([source, model.input_grid.encode(inputs)], axis=1)[source >= 0])
+    return len(np.unique(np.concatenate(pairs), axis=0)) / max(1, len(model.choices))
 
 
 def criterion(name: str) -> Criterion:

@@ -21,6 +21,7 @@ import numpy as np
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.spec import Component
 from deepcruiser.systems.builtin import bracket_changes, brackets
 from tests.support.toy import Text
 
@@ -45,10 +46,12 @@ class Scene:
         system = brackets.load()
         return cls(system, dc.profile(system, brackets.training_texts(), batch_size=256).abstract(partitions))
 
-    def campaign(self, folder: Path, seed: int, **options: Any) -> dc.Campaign:
+    def campaign(self, folder: Path, seed: int, **options: Any) -> dc.CampaignRecord:
         texts = brackets.ordinary_tests(50, seed=seed)
         seeds = [Text(f"t{i}", text, brackets.verdict(text)) for i, text in enumerate(texts)]
         oracle = dc.Disagreement("text")
+        if "select" in options:
+            options["scheduler"] = Component(options.pop("select"), {"pick": options.pop("pick", "uniform")})
         return dc.fuzz(
             self.system, self.model, seeds, folder=folder, seed=seed, oracle=oracle, mutations=MUTATIONS, workers=0,
             **options,
@@ -103,7 +106,14 @@ def table_of_strategies(scene: Scene, *, campaigns: int, runs: int) -> None:
                     done = scene.campaign(Path(folder), seed, runs=runs, guide=guide, select=select, pick=pick)
                 failed = done.failed
                 distinct, seeds = {test.make() for test in failed}, {test.seed for test in failed}
-                rows.append((done.history[-1]["executed"][0], len(failed), len(distinct), len(seeds)))
+                rows.append(
+                    (
+                        done.coverage(dc.BSCov if isinstance(guide, str) else guide).value,
+                        len(failed),
+                        len(distinct),
+                        len(seeds),
+                    )
+                )
             covered, failures, distinct_, seeds_ = map(mean, zip(*rows, strict=True))
             words = f"{covered:9.1%} {failures:9.1f} {distinct_:7.1f} {seeds_:7.1f}"
             print(f"{guide!s:10} {select + ', ' + pick:20} {words}", flush=True)

@@ -76,7 +76,7 @@ def check(folder: Path, told: set[int]) -> int:
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         stored = {}
         if "runs" in tables:
-            stored = dict(db.execute("SELECT number, digest FROM runs WHERE outcome = 'failed'"))
+            stored = dict(db.execute("SELECT number, lower(hex(digest)) FROM runs WHERE outcome = 'failed'"))
     assert told <= set(stored), f"told but not stored: {sorted(told - set(stored))}"
     for number, digest in stored.items():
         text, about = (folder / "failed" / f"{number:06}{suffix}" for suffix in (".txt", ".json"))

@@ -59,7 +59,7 @@ class Recording:
         return dc.Audio(0.08 * voice * np.abs(np.sin(2 * np.pi * rng.uniform(1, 3) * t)), 8000)
 
 
-def sound_campaign(folder: Path, **options: Any) -> dc.Campaign:
+def sound_campaign(folder: Path, **options: Any) -> dc.CampaignRecord:
     """Sounds of a second; what the network says of them is full of markup."""
     system = dc.TorchSystem(Listener().eval(), "lstm", features=bands, transcribe=words)
     seeds = [Recording(f"say-{i}", i) for i in range(6)]
@@ -96,7 +96,7 @@ class Integrator:
         return dc.Run("high" if states.max() > 0.5 else "low", dc.Trace(states, series))
 
 
-def series_campaign(folder: Path) -> dc.Campaign:
+def series_campaign(folder: Path) -> dc.CampaignRecord:
     rng = np.random.default_rng(0)
     seeds = [rng.normal(0, 1, (40, 2)).cumsum(0) / 4 for _ in range(5)]
     system = Integrator()

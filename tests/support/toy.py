@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import deepcruiser as dc
+from deepcruiser.campaign.spec import Component
 from deepcruiser.systems.builtin import bracket_changes
 
 SYMBOLS = "()[]ab"
@@ -70,18 +72,25 @@ def model(seed: int = 0) -> dc.AbstractModel:
     return dc.profile(Reader(seed), texts(300, longest=12), exact=True).abstract(12)
 
 
-def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.Campaign:
+def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.CampaignRecord:
     """A campaign on the reader, made in this process unless told otherwise."""
     options = {"oracle": dc.Disagreement(), "mutations": MUTATIONS, "workers": 0, "runs": 64, **options}
+    if "select" in options or "pick" in options:
+        pick = {"pick": options.pop("pick", "uniform")}
+        options["scheduler"] = Component(options.pop("select", "rarity"), pick)
     system = options.pop("system", None) or Reader()
     return dc.fuzz(system, options.pop("model", None) or model(), given or seeds(), folder=folder, **options)
 
 
 def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All that a campaign's database holds, but for the seconds."""
+    """All that a campaign's database holds but the seconds, the budget and the paths."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        columns = {"meta": "*", "seeds": "*", "runs": "*", "history": "runs, queue, executed", "territory": "*"}
-        return {
-            table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1, 2").fetchall() for table, what in columns.items()
+        columns = {"meta": "*", "seeds": "*", "runs": "*", "moments": "runs"}
+        found = {
+            table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1").fetchall() for table, what in columns.items()
         }
+    meta = {key: json.loads(value) for key, value in found["meta"] if key not in ("directory", "stopped")}
+    for budget in ("minutes", "runs", "until_coverage"):
+        meta["spec"].pop(budget, None)
+    return {**found, "meta": sorted(meta.items())}

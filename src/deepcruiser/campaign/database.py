@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.errors import FileError
 
 DATABASE = "campaign.db"
+
+#: The version of the folder's format.
+FORMAT = 2
 
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -25,20 +29,13 @@ BEGIN;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS seeds (
     position INTEGER PRIMARY KEY, seed TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, output TEXT,
-    reference TEXT, score REAL NOT NULL, digest TEXT NOT NULL, visited BLOB NOT NULL, news BLOB NOT NULL
+    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB
 );
 CREATE TABLE IF NOT EXISTS runs (
-    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, transformation TEXT NOT NULL, outcome TEXT NOT NULL,
-    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, digest TEXT NOT NULL, visited BLOB NOT NULL,
-    news BLOB NOT NULL, executed BLOB NOT NULL
+    number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, changes TEXT NOT NULL, outcome TEXT NOT NULL,
+    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB
 );
-CREATE TABLE IF NOT EXISTS history (
-    runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, queue TEXT NOT NULL, executed TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS territory (
-    runs INTEGER NOT NULL, who TEXT NOT NULL, news BLOB NOT NULL, PRIMARY KEY (runs, who)
-);
-CREATE INDEX IF NOT EXISTS failed ON runs (number) WHERE outcome = 'failed';
+CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL);
 COMMIT;
 """
 
@@ -54,17 +51,43 @@ def connect(path: Path, script: str, *, readonly: bool = False) -> sqlite3.Conne
     return connection
 
 
+def to_write(path: Path) -> sqlite3.Connection:
+    """Open a database to go on in it; make it if there is none."""
+    connection = connect(path, "")
+    with usable(path):
+        if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            connection.executescript(SCHEMA)
+    _check_format(path.parent, connection)
+    return connection
+
+
 def to_read(path: Path) -> sqlite3.Connection:
     """Open a database to read what it holds at this moment, whatever is written to it meanwhile."""
+    folder = os.fspath(path.parent)
     if not path.is_file():
-        raise FileError(f"there is no campaign in {os.fspath(path.parent)!r}: no {DATABASE} is there")
+        raise FileError(f"there is no campaign in {folder!r}: it has no {DATABASE}")
     # SQLite wants to write beside a database in WAL mode, unless it is told that nobody does.
     at_rest = not os.access(path.parent, os.W_OK) and not path.with_name(f"{DATABASE}-wal").exists()
     connection = connect(path, "BEGIN", readonly=at_rest)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
         connection.close()
-        raise FileError(f"there is no campaign in {os.fspath(path.parent)!r} yet: its {DATABASE} is empty")
+        raise FileError(f"there is no campaign in {folder!r} yet: its {DATABASE} is empty")
+    _check_format(path.parent, connection)
     return connection
+
+
+def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
+    """Refuse a campaign that was written in another format."""
+    with usable(folder / DATABASE):
+        row = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+        begun = connection.execute("SELECT 1 FROM meta").fetchone()
+        version = json.loads(row[0]) if row else 1
+    if begun and version != FORMAT:
+        connection.close()
+        raise FileError(
+            f"the campaign in {os.fspath(folder)!r} has format {version} and this version reads format {FORMAT}: read "
+            "it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
+        )
 
 
 @contextmanager
@@ -72,7 +95,7 @@ def usable(path: Path) -> Iterator[None]:
     """What a damaged database, or a full disk, makes of using it, as a clear error."""
     try:
         yield
-    except (sqlite3.Error, zlib.error, struct.error, json.JSONDecodeError) as error:
+    except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
         raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {error}") from error
 
 
@@ -92,24 +115,42 @@ def locked(file: Any, *, shared: bool = False) -> bool:
     return True
 
 
-def pack(groups: tuple[tuple[IntArray, ...], ...]) -> bytes:
-    """Arrays of ascending numbers, a few to a group, in few bytes."""
-    parts = [struct.pack("<I", len(groups))]
-    for group in groups:
-        parts.append(struct.pack(f"<I{len(group)}I", len(group), *map(len, group)))
-        parts += [np.diff(array, prepend=0).astype("<i8").tobytes() for array in group]
-    return zlib.compress(b"".join(parts), 1)
+def pack(arrays: Sequence[IntArray]) -> bytes:
+    """Some ascending arrays in few bytes: their differences as variable-length numbers, seven bits a byte."""
+    lengths = [len(array) for array in arrays]
+    differences = [np.diff(array, prepend=0) for array in arrays]
+    values = np.concatenate([np.array(lengths, np.int64), *differences])
+    values = (values << 1) ^ (values >> 63)  # the first of the cells outside may be negative: 0, -1, 1, -2 ... first
+    return zlib.compress(_varints(values.astype(np.uint64)), 1)
 
 
-def unpack(data: bytes) -> tuple[tuple[IntArray, ...], ...]:
-    raw, groups, at = zlib.decompress(data), [], 4
-    for _ in range(*struct.unpack_from("<I", raw)):
-        (count,) = struct.unpack_from("<I", raw, at)
-        lengths = struct.unpack_from(f"<{count}I", raw, at + 4)
-        at += 4 + 4 * count
-        arrays = []
-        for length in lengths:
-            arrays.append(np.cumsum(np.frombuffer(raw, "<i8", length, at)).astype(np.int64))
-            at += 8 * length
-        groups.append(tuple(arrays))
-    return tuple(groups)
+def unpack(data: bytes, count: int) -> list[IntArray]:
+    """The `count` arrays that `pack` was given."""
+    values = _from_varints(np.frombuffer(zlib.decompress(data), np.uint8))
+    signed = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
+    ends = np.cumsum(signed[:count]) + count
+    if len(signed) < count or ends[-1] != len(signed) or (signed[:count] < 0).any():
+        raise ValueError("the visits of a run do not fit together")
+    return [np.cumsum(signed[start:end]) for start, end in pairwise([count, *ends.tolist()])]
+
+
+def _varints(values: npt.NDArray[np.uint64]) -> bytes:
+    widths = np.ones(len(values), np.int64)
+    for bits in range(7, 64, 7):
+        widths += values >> np.uint64(bits) > 0
+    starts = np.cumsum(widths) - widths
+    data = np.zeros(int(widths.sum()), np.uint8)
+    for place in range(int(widths.max(initial=0))):
+        wide = widths > place
+        chunk = (values[wide] >> np.uint64(7 * place)) & np.uint64(127)
+        more = (widths[wide] > place + 1).astype(np.uint64) << np.uint64(7)
+        data[starts[wide] + place] = chunk | more
+    return data.tobytes()
+
+
+def _from_varints(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+    last = np.flatnonzero(data < 128)
+    starts = np.concatenate([[0], last[:-1] + 1])[: len(last)]
+    places = np.arange(len(data)) - np.repeat(starts, last - starts + 1)
+    parts = (data.astype(np.uint64) & np.uint64(127)) << (np.uint64(7) * places.astype(np.uint64))
+    return np.add.reduceat(parts, starts) if len(starts) else np.empty(0, np.uint64)

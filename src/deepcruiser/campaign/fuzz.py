@@ -6,9 +6,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import FrameType
 from typing import Any
@@ -16,26 +17,31 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.campaign.events import Event, Ran, Seeded, Step
-from deepcruiser.campaign.executors.local import run_all
-from deepcruiser.campaign.executors.processes import Workshop
-from deepcruiser.campaign.loop import loop
+from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.executors.base import Executor
+from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.guide import Guide
+from deepcruiser.campaign.loop import Step, loop, sow
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.record import Campaign
-from deepcruiser.campaign.seeds import Seeds, sow
-from deepcruiser.campaign.serialise import as_json, digest_of
-from deepcruiser.campaign.state import Guide, State
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.scheduler import Mutant, Plan
+from deepcruiser.campaign.seeds import Inputs, Seeds
+from deepcruiser.campaign.serialise import digest_of, summarise
+from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component, mutations_component, unknown
+from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import MODEL, Store
 from deepcruiser.campaign.versions import versions
-from deepcruiser.criteria import BSCov, Criterion
+from deepcruiser.criteria import Criterion
 from deepcruiser.errors import InputError, MismatchError
-from deepcruiser.oracles import Oracle, WordErrorRate
+from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
+from deepcruiser.transformations import from_dict
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a campaign tells while it runs: what just happened, and the state it led to."""
+    """What is known of a campaign while it runs: what just happened, and the state that it led to."""
 
     state: State
     events: tuple[Event, ...]
@@ -49,181 +55,210 @@ def fuzz(
     seeds: Iterable[Any],
     *,
     folder: str | os.PathLike[str],
-    guide: Guide | Criterion | Sequence[Criterion] | str = BSCov,
+    spec: CampaignSpec | None = None,
+    guide: Guide | Criterion | Sequence[Criterion] | str | None = None,
     oracle: Oracle | None = None,
     mutations: Mutations | None = None,
-    select: str = "rarity",
-    pick: str = "thompson",
-    minutes: float | None = None,
-    runs: int | None = None,
-    until_coverage: float | None = None,
-    seed: int = 0,
-    batch_size: int = 16,
+    executor: Executor | None = None,
     workers: int | None = None,
-    limit_seconds: float | None = 60.0,
     watch: Callable[[Status], None] = lambda _: None,
-) -> Campaign:
+    **settings: Any,
+) -> CampaignRecord:
     """Look for inputs that the system gets wrong: transform the seeds, keep what increases coverage, save what fails.
 
-    Stops after `minutes`, `runs` (in whole batches), at `until_coverage` of the first criterion, when every test is
-    spent, or at Ctrl-C; the same call on the same folder goes on from there, as if it had never stopped. `workers`
-    processes make the mutants (one for every two cores, unless told; the network has the others); their number changes
-    nothing but the time.
-    `limit_seconds` is how long the system may take for a batch before that counts as a time-out. `model` is None for a
-    system that shows no states; the guide is then "none" or "random".
+    `settings` are fields of `CampaignSpec`: seed, batch_size, window, scheduler, minutes, runs, until_coverage,
+    limit_seconds. The campaign stops after `minutes`, after `runs`, at `until_coverage` of the first criterion, when
+    every test is spent, or at Ctrl-C; the same call on the same folder resumes it, as if it had never stopped.
+
+    `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
+    `executor` runs the mutants elsewhere. `model` is None for a system that shows no states; the guide is then "none"
+    or "random".
     """
-    guide, oracle, mutations = Guide.of(guide), oracle or WordErrorRate(above=0.3), mutations or Mutations()
+    spec = _spec(spec or CampaignSpec(), guide, oracle, mutations, settings)
+    guide = Guide.of(guide) if guide is not None else spec.build_guide()
+    oracle = oracle if oracle is not None else spec.build_oracle()
+    mutations = mutations if mutations is not None else spec.build_mutations()
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
-    for name, number, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("seed", seed, 0)):
-        if number < least:
-            raise InputError(f"{name} must be at least {least}, not {number}")
+    if workers < 0:
+        raise InputError(f"workers must be at least 0, not {workers}")
     if model is not None:
         model.origin.check(system)
-    sown, rng = Seeds(seeds), np.random.default_rng(seed)
-    state = State(model, guide, mutations, select=select, pick=pick)
-    if model is None and until_coverage is not None:
-        raise InputError(f"until_coverage={until_coverage:g} needs a model, whose coverage it is: give runs or minutes")
-
-    def run(inputs: list[Any]) -> list[Any]:
-        return run_all(system, inputs, limit_seconds=limit_seconds)
-
+    elif spec.until_coverage is not None:
+        raise InputError(f"until_coverage={spec.until_coverage:g} needs a model: use runs or minutes")
+    inputs = Inputs(Seeds(seeds), recent=2 * spec.batch_size)
+    state = State(model, guide, mutations, spec.build_scheduler(mutations))
     with Store.open(folder, write=True) as store, _interruptions() as interrupted:
-        store.configure(
-            {
-                "guide": state.guide.name,
-                "oracle": oracle.name,
-                **mutations.described(),
-                "select": select,
-                "pick": pick,
-                "seed": int(seed),
-                "batch_size": int(batch_size),
-                "model": "" if model is None else model.fingerprint,
-                "system": str(getattr(system, "fingerprint", "")),
-                "seeds": list(sown),
-                "texts of the seeds": digest_of([sown.text(name) for name in sown]),
-            }
-        )
-        resumed, positions = store.meta("random") is not None, {name: i for i, name in enumerate(sown)}
-        before = store.history()[-1]["seconds"] if resumed else 0.0
-        began = time.monotonic()
-
-        def tell(step: Step) -> None:
-            seconds = before + time.monotonic() - began
-            failures = _failures(step, state, mutations)
-            for found in failures.values():
-                store.keep_seed(positions[found["seed"]], partial(sown.__getitem__, found["seed"]))
-            store.save(step, mutations, _history(state, seconds), failures, state.territory.take())
-            watch(Status(state, step.events, seconds, resumed))
-
-        def why_stop() -> str:
-            if interrupted.is_set():
-                return "interrupted"
-            if minutes is not None and time.monotonic() - began >= minutes * 60:
-                return f"{minutes:g} minutes are over"
-            if runs is not None and state.runs >= runs:
-                return f"{state.runs:,} runs are done"
-            if until_coverage is not None and state.coverages[0].value >= until_coverage:
-                return f"{guide.criteria[0]} reached {state.coverages[0].value:.1%}"
-            return ""
-
-        with Workshop(sown, state.queue, mutations.invalid, workers=workers, kinds=mutations.kinds) as workshop:
-            if resumed:
-                plan = store.plan(mutations)
-                state.apply_again(_unchanged(store.events(mutations), sown), plan)
-                state.territory.restore((who, ground) for _, who, ground in store.territory())
-                rng.bit_generator.state = store.meta("random")
-                watch(Status(state, (), before, resumed))
-            else:
-                store.put("versions", versions())
-                step = _begin(state, sown, run, oracle, rng, batch_size=batch_size, interrupted=interrupted)
-                if model is not None:
-                    model.save(store.folder / MODEL)
-                tell(step)
-                plan = step.plan
-            store.put("stopped", "")
-            steps = loop(state, workshop, run, oracle, rng, batch_size=batch_size, plan=plan)
-            while not (stopped := why_stop()):
-                upcoming = next(steps, None)
-                if upcoming is None:
-                    stopped = "every test is spent"
-                    break
-                tell(upcoming)
+        store.configure(spec, _identity(system, model, inputs.seeds))
+        executor = executor or _executor(system, model, inputs, mutations, spec, workers)
+        with executor:
+            session = _Session(spec, state, executor, oracle, inputs, store, watch, interrupted)
+            stopped = session.run()
         store.put("stopped", stopped)
-    return Campaign.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations, stopped=stopped)
+    return CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
 
 
-def _begin(
-    state: State,
-    seeds: Seeds,
-    run: Callable[[list[Any]], list[Any]],
-    oracle: Oracle,
-    rng: np.random.Generator,
-    *,
-    batch_size: int,
-    interrupted: threading.Event,
-) -> Step:
-    """Run the seeds and draw the first plan."""
-    events, model, note = [], state.model, partial(state.territory.add, who="seeds")
-    for event in sow(seeds, state.coverages, run, oracle, batch_size=batch_size, note=note):
-        state.apply(event)
-        events.append(event)
-        if interrupted.is_set():
-            raise KeyboardInterrupt  # there is nothing to save before all seeds are judged
-    if not len(state.queue):
-        first = events[0]
-        raise InputError(
-            f"none of the {len(events):,} seeds can be used ({_counted(state.set_aside)}); the first, "
-            f"{first.seed!r}: {first.reason} ({as_json(first.output)})"
+def _spec(
+    spec: CampaignSpec, guide: Any, oracle: Oracle | None, mutations: Mutations | None, settings: dict[str, Any]
+) -> CampaignSpec:
+    """The spec with everything that was passed apart from it."""
+    names = [each.name for each in fields(CampaignSpec)]
+    for name, value in settings.items():
+        if name not in names:
+            raise unknown("setting", name, names, value=value)
+    if isinstance(settings.get("scheduler"), str):
+        settings = {**settings, "scheduler": Component(settings["scheduler"])}
+    if guide is not None:
+        settings["guide"] = guide_component(Guide.of(guide))
+    if oracle is not None:
+        settings["oracle"] = Component.of(oracle)
+    if mutations is not None:
+        settings["mutations"] = mutations_component(mutations)
+    return replace(spec, **settings)
+
+
+def _identity(system: System, model: AbstractModel | None, seeds: Seeds) -> dict[str, Any]:
+    """What must be the same when a campaign is resumed, and a spec cannot hold."""
+    return {
+        "model": "" if model is None else model.fingerprint,
+        "system": str(getattr(system, "fingerprint", "")),
+        "seeds": list(seeds),
+        "texts of the seeds": digest_of([seeds.text(name) for name in seeds]),
+    }
+
+
+def _executor(
+    system: System, model: AbstractModel | None, inputs: Inputs, mutations: Mutations, spec: CampaignSpec, workers: int
+) -> Executor:
+    local = LocalExecutor(system, model, inputs, mutations.invalid, limit_seconds=spec.limit_seconds)
+    if not workers:
+        return local
+    from deepcruiser.campaign.executors.processes import ProcessExecutor
+
+    return ProcessExecutor(local, inputs, mutations.invalid, workers=workers, kinds=mutations.kinds)
+
+
+@dataclass(frozen=True, eq=False)
+class _Session:
+    """A campaign that is being run: the loop on one side, folder, clock and watcher on the other."""
+
+    spec: CampaignSpec
+    state: State
+    executor: Executor
+    oracle: Oracle
+    inputs: Inputs
+    store: Store
+    watch: Callable[[Status], None]
+    interrupted: threading.Event
+
+    def run(self) -> str:
+        """Run until it is time to stop; why."""
+        rng = np.random.default_rng(self.spec.seed)
+        resumed = self.store.meta("random") is not None
+        before = self.store.moments()[-1][1] if resumed else 0.0
+        began = time.monotonic()
+        pending: tuple[Plan, ...] = ()
+        if resumed:
+            pending = self._resume()
+            rng.bit_generator.state = self.store.meta("random")
+            self.watch(Status(self.state, (), before, resumed))
+        else:
+            self._begin(rng, began)
+        self.store.put("stopped", "")
+        steps = loop(
+            self.state,
+            self.executor,
+            self.oracle,
+            self.inputs,
+            rng,
+            batch_size=self.spec.batch_size,
+            ahead=self.spec.ahead,
+            pending=pending,
         )
-    beyond = np.empty(0, int) if model is None else np.setdiff1d(np.arange(len(model.states)), model.initial)
-    if len(beyond) and not state.queue.visits[beyond].any():
+        while not (stopped := self._why_stop(time.monotonic() - began)):
+            step = next(steps, None)
+            if step is None:
+                return "every test is spent"
+            self._save(step, before + time.monotonic() - began, resumed)
+        return stopped
+
+    def _why_stop(self, seconds: float) -> str:
+        spec, state = self.spec, self.state
+        if self.interrupted.is_set():
+            return "interrupted"
+        if spec.minutes is not None and seconds >= spec.minutes * 60:
+            return f"{spec.minutes:g} minutes are over"
+        if spec.runs is not None and state.runs >= spec.runs:
+            return f"{state.runs:,} runs are done"
+        if spec.until_coverage is not None and state.coverages[0].value >= spec.until_coverage:
+            return f"{state.guide.criteria[0]} reached {state.coverages[0].value:.1%}"
+        return ""
+
+    def _begin(self, rng: np.random.Generator, began: float) -> None:
+        """Run the seeds."""
+        self.store.put("versions", versions())
+        events: list[Seeded] = []
+        for event in sow(self.executor, self.oracle, self.inputs, batch_size=self.spec.batch_size):
+            self.state.apply(event)
+            events.append(event)
+            if self.interrupted.is_set():
+                raise KeyboardInterrupt  # there is nothing to save before all seeds are judged
+        _check_seeds(events, self.state)
+        self.state.mutations.check(self.inputs.seeds[next(event.seed for event in events if event.outcome == "kept")])
+        if self.state.model is not None:
+            self.state.model.save(self.store.folder / MODEL)
+        self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), time.monotonic() - began, False)
+
+    def _resume(self) -> tuple[Plan, ...]:
+        """Bring the state to where the campaign stopped; the plans that were made and not yet run."""
+        read_change = partial(from_dict, kinds=self.state.mutations.kinds)
+        self.state.resume(self._seeds_unchanged(), ())
+        self.state.resume(self.store.runs(self.state.model, read_change), ())
+        plans, number = [], self.state.runs
+        for stored in self.store.pending(read_change):
+            plan = []
+            for parent, changes in stored:
+                number, test = number + 1, self.state.queue.tests[parent]
+                plan.append(Mutant(number, parent, test.seed, test.recipe, changes))
+            plans.append(tuple(plan))
+        self.state.resume((), plans)
+        return tuple(plans)
+
+    def _seeds_unchanged(self) -> Iterator[Seeded]:
+        """What became of the seeds, after a look at each: whether it still is what it was when the campaign began."""
+        for event in self.store.seeds(self.state.model):
+            if event.outcome == "kept" and digest_of(self.inputs.seeds[event.seed]) != event.digest:
+                raise MismatchError(f"the seed {event.seed!r} has changed since the campaign began: use another folder")
+            yield event
+
+    def _save(self, step: Step, seconds: float, resumed: bool) -> None:
+        failures = {}
+        for event in step.events:
+            if isinstance(event, Ran) and event.outcome == "failed":
+                test = FailedTest.of(event, self.state.queue.tests[event.parent])
+                failures[test.number] = self.inputs.make(test.seed, test.recipe), test.to_dict()
+                self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
+        self.store.save(step, runs=self.state.runs, seconds=seconds, failures=failures)
+        self.watch(Status(self.state, step.events, seconds, resumed))
+
+
+def _check_seeds(events: Sequence[Seeded], state: State) -> None:
+    """Refuse seeds that cannot be used."""
+    kept = [event for event in events if event.outcome == "kept"]
+    if not kept:
+        first, reasons = events[0], Counter(event.reason for event in events)
+        counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+        raise InputError(
+            f"none of the {len(events):,} seeds can be used ({counts}); the first, {first.seed!r}: {first.reason} "
+            f"({summarise(first.output)})"
+        )
+    if state.model is None or len(state.model.states) == len(state.model.initial):
+        return
+    visited = [event.visits.states for event in kept if event.visits is not None]
+    if not any(len(np.setdiff1d(states, state.model.initial)) for states in visited):
         raise InputError(
             "the seeds reach no state of the model but the initial one: is it a model of another system, or audio at "
             "another rate?"
         )
-    state.mutations.check(seeds[next(iter(state.queue.tests.values())).seed])
-    plan = state.plan(rng, batch_size)
-    return Step(tuple(events), plan, dict(rng.bit_generator.state), (None,) * len(events))
-
-
-def _unchanged(events: Iterable[Event], seeds: Seeds) -> Iterator[Event]:
-    """The events, after a look at each seed: whether it still is what it was when the campaign began."""
-    for event in events:
-        if isinstance(event, Seeded) and event.outcome == "kept" and digest_of(seeds[event.seed]) != event.digest:
-            raise MismatchError(f"the seed {event.seed!r} has changed since the campaign began: give another folder")
-        yield event
-
-
-def _history(state: State, seconds: float) -> dict[str, Any]:
-    return {
-        "runs": state.runs,
-        "seconds": round(seconds, 3),
-        "queue": [coverage.value for coverage in state.coverages],
-        "executed": [coverage.value for coverage in state.executed],
-    }
-
-
-def _failures(step: Step, state: State, mutations: Mutations) -> dict[int, dict[str, Any]]:
-    """What the files beside failing inputs tell, by number."""
-    found = {}
-    for event in step.events:
-        if isinstance(event, Ran) and event.outcome == "failed":
-            parent = state.queue.tests[event.parent]
-            found[event.number] = {
-                "number": event.number,
-                "seed": parent.seed,
-                "recipe": [mutations.to_dict(change) for change in (*parent.recipe, event.transformation)],
-                "kind": event.reason,
-                "reference": as_json(parent.reference),
-                "output": as_json(event.output),
-                "score": event.score,
-                "sha256": event.digest,
-            }
-    return found
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
 
 
 @contextmanager

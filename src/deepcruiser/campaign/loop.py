@@ -2,101 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
-from deepcruiser.campaign.events import Outcome, Ran, Step
-from deepcruiser.campaign.executors.local import Problem
-from deepcruiser.campaign.executors.processes import Mutant, Workshop
-from deepcruiser.campaign.state import Plan, State
-from deepcruiser.campaign.verdict import expected, verdict
+from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
+from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.scheduler import Mutant, Plan
+from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.serialise import decode, encode
+from deepcruiser.campaign.state import State
+from deepcruiser.campaign.verdict import moved_reference, verdict
 from deepcruiser.oracles import Oracle
-from deepcruiser.trace import Run
 
-Results = Sequence[Run | Problem]
-_NOTHING = np.empty(0, np.int64)
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """The events of one batch, and what is needed to go on after it: the plans not yet run, and the random state."""
+
+    events: tuple[Event, ...]
+    pending: tuple[Plan, ...]
+    random: dict[str, Any]
 
 
 def loop(
     state: State,
-    workshop: Workshop,
-    run: Callable[[list[Any]], Results],
+    executor: Executor,
     oracle: Oracle,
+    inputs: Inputs,
     rng: np.random.Generator,
     *,
     batch_size: int,
-    plan: Plan | None = None,
+    ahead: int,
+    pending: Iterable[Plan] = (),
 ) -> Iterator[Step]:
     """Go on from `state`, batch by batch, until every test is spent; the caller stops earlier by not asking on.
 
-    While a batch runs, the next one is planned and made already, from the queue as it was before; with batches of one
-    nothing is done ahead, and this is the algorithm to the letter.
+    `ahead` batches are planned before the first of them is judged, from the queue as it is then, so that the executor
+    has work. With batches of one and `ahead` of one, this is the algorithm to the letter.
     """
-    plan = state.plan(rng, batch_size) if plan is None else plan
-    making = workshop.start(plan)
-    while plan:
-        ahead = state.plan(rng, batch_size) if batch_size > 1 else ()
-        making_ahead = workshop.start(ahead)
-        mutants = [made() for made in making]
-        results = iter(run([mutant.value for mutant in mutants if not mutant.invalid]))
+    waiting = deque((plan, executor.submit(plan)) for plan in pending)
+    while True:
+        while len(waiting) < ahead and (plan := state.plan(rng, batch_size)):
+            waiting.append((plan, executor.submit(plan)))
+        if not waiting:
+            return
+        plan, executions = waiting.popleft()
         events = []
-        for (parent, transformation), mutant in zip(plan, mutants, strict=True):
-            result = None if mutant.invalid else next(results)
-            event = judge(state, oracle, rng, parent, transformation, mutant, result, seeds=workshop.seeds)
+        for mutant, execution in zip(plan, executions(), strict=True):
+            event = judge(state, oracle, inputs, rng, mutant, execution)
             state.apply(event)
-            if event.outcome == "kept":
-                workshop.keep(event.number, mutant.value)
             events.append(event)
-        if batch_size == 1:
-            ahead = state.plan(rng, batch_size)
-            making_ahead = workshop.start(ahead)
-        yield Step(tuple(events), ahead, dict(rng.bit_generator.state), tuple(mutant.value for mutant in mutants))
-        plan, making = ahead, making_ahead
+        yield Step(tuple(events), tuple(plan for plan, _ in waiting), dict(rng.bit_generator.state))
 
 
 def judge(
-    state: State,
-    oracle: Oracle,
-    rng: np.random.Generator,
-    parent: int,
-    transformation: Any,
-    mutant: Mutant,
-    result: Run | Problem | None,
-    *,
-    seeds: Mapping[str, Any],
+    state: State, oracle: Oracle, inputs: Inputs, rng: np.random.Generator, mutant: Mutant, execution: Execution
 ) -> Ran:
     """Failed(a', result), or else CoverageIncrease(cov, Q)."""
+    planned = mutant.number, mutant.parent, mutant.changes
+    if execution.invalid:
+        return Ran(*planned, "rejected", execution.invalid, None, 0.0, None, execution.digest, None)
+    seed = partial(inputs.make, mutant.seed, ())
+    made = partial(inputs.make, mutant.seed, mutant.recipe)
+    reference = state.queue.tests[mutant.parent].reference
+    result = verdict(execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made))
+    visits = execution.visits if result.judged else None
+    outcome: Outcome = "failed" if result.kind else "kept" if state.keeps(visits, rng) else "dropped"
+    if outcome == "kept":
+        inputs.hold(mutant.seed, mutant.recipe, made())
+    return Ran(*planned, outcome, result.kind, result.output, result.score, execution.doubt, execution.digest, visits)
 
-    def ran(outcome: Outcome, reason: str, output: Any, score: float = 0.0, *, visited: IntArray = _NOTHING) -> Ran:
-        return Ran(
-            state.runs + 1, parent, transformation, outcome, reason, output, score, mutant.digest, visited, (), ()
-        )
 
-    if result is None:
-        return ran("rejected", mutant.invalid, None)
-    test = state.queue.tests[parent]
+def sow(executor: Executor, oracle: Oracle, inputs: Inputs, *, batch_size: int) -> Iterator[Seeded]:
+    """Run every seed. Those that cannot be read, or that the system fails already, are set aside."""
+    seeds = [Mutant(-1 - position, -1 - position, name, (), ()) for position, name in enumerate(inputs.seeds)]
+    for start in range(0, len(seeds), batch_size):
+        batch = seeds[start : start + batch_size]
+        for mutant, execution in zip(batch, executor.submit(batch)(), strict=True):
+            yield judge_seed(oracle, mutant, execution, inputs.seeds.text(mutant.seed))
 
-    def reference(output: Any) -> Any:
-        recipe = (*test.recipe, transformation)
-        return expected(oracle, test.reference, seed=lambda: seeds[test.seed], recipe=recipe, mutant=mutant.value)
 
-    found = verdict(result, state.model, oracle, reference=reference)
-    visits = found.visits
-    visited = _NOTHING if visits is None else visits.states
-    if visits is not None:
-        state.territory.add(visits, "failed" if found.kind else "passed")
-    if found.kind:
-        return ran("failed", found.kind, found.output, found.score, visited=visited)
-    kept = state.keeps(visits, rng)
-    outcome = ran("kept" if kept else "dropped", "", found.output, found.score, visited=visited)
-    if visits is None:
-        return outcome
-    return replace(
-        outcome,
-        news=tuple(coverage.new(visits) for coverage in state.coverages) if kept else (),
-        executed=tuple(coverage.new(visits) for coverage in state.executed),
-    )
+def judge_seed(oracle: Oracle, mutant: Mutant, execution: Execution, text: str | None) -> Seeded:
+    """Whether a seed can be used: the system has to get it right."""
+    position, name = -1 - mutant.number, mutant.seed
+    result = verdict(execution, oracle, partial(oracle.reference, text))
+    if not result.judged:
+        message = execution.problem.message if execution.problem is not None else ""
+        output = message or result.output
+        return Seeded(position, name, "rejected", result.kind, output, None, 0.0, execution.doubt, "", None)
+    judged = result.output, decode(encode(result.reference)), result.score, execution.doubt  # as it is read again
+    if result.kind:
+        return Seeded(position, name, "rejected", "failed already", *judged, "", None)
+    return Seeded(position, name, "kept", "", *judged, execution.digest, execution.visits)

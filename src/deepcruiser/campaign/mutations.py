@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, is_dataclass
+from typing import Any, Self
 
 import numpy as np
 
-from deepcruiser.campaign.serialise import as_json
 from deepcruiser.errors import InputError
-from deepcruiser.transformations import EXTRA, FAMILIES, NAMES, PAPER, UNAFFECTED, Validity, allowed, series, text
-
-
-class Mutation(Protocol):
-    """A transformation of some kind of input with its parameters chosen: a frozen dataclass of plain values."""
-
-    def __call__(self, value: Any, /) -> Any: ...
-
-    @classmethod
-    def draw(cls, rng: np.random.Generator, **ranges: Any) -> Self: ...
+from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed, series, text
 
 
 @dataclass(frozen=True)
@@ -42,9 +32,21 @@ class Mutations:
             raise InputError(f"ranges for {', '.join(sorted(unknown))}, but the kinds are: {', '.join(names)}")
 
     @classmethod
-    def everything(cls) -> Self:
+    def sound(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+        """Those of sound by name, the paper's nine unless named; `AddBackgroundNoise` needs a folder in its ranges."""
+        by_name = {kind.__name__.lower(): kind for kind in PAPER + EXTRA}
+        chosen = {kind.__name__.lower(): kind for kind in PAPER} if kinds is None else {}
+        for name in kinds or ():
+            if name.lower() not in by_name:
+                names = ", ".join(kind.__name__ for kind in by_name.values())
+                raise InputError(f"no transformation {name!r}; choose from: {names}")
+            chosen[name.lower()] = by_name[name.lower()]
+        return cls(tuple(kind for name, kind in by_name.items() if name in chosen), ranges=ranges or {})
+
+    @classmethod
+    def all_of_sound(cls) -> Self:
         """All transformations of sound, those beyond the paper as well."""
-        return cls(kinds=PAPER + EXTRA)
+        return cls(PAPER + EXTRA)
 
     @classmethod
     def series(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
@@ -60,16 +62,31 @@ class Mutations:
         """The kinds that may follow those applied; none when the test is spent."""
         return allowed(applied, self.kinds, families=self.families, unaffected=self.unaffected)
 
-    def described(self) -> dict[str, Any]:
-        """All that decides which mutants there are, as JSON holds it."""
-        families = [[kind.__name__ for kind in self.kinds if kind in S] for S in (*self.families, self.unaffected)]
+    @property
+    def type(self) -> str:
+        """The set that these belong to: "sound", "text" or "series", or "own" for any other."""
+        ready_made = (("sound", Mutations.all_of_sound()), ("text", Mutations.text()), ("series", Mutations.series()))
+        for name, ready in ready_made:
+            rules = (self.families, self.unaffected, self.gate)
+            if rules == (ready.families, ready.unaffected, ready.gate) and set(self.kinds) <= set(ready.kinds):
+                return name
+        return "own"
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Everything that decides which mutants there are."""
+        description: dict[str, Any] = {"kinds": [kind.__name__ for kind in self.kinds], "ranges": dict(self.ranges)}
+        if self.type == "own":
+            families = [[kind.__name__ for kind in self.kinds if kind in S] for S in (*self.families, self.unaffected)]
+            description["families"] = ["+".join(names) for names in families]
+            description["valid"] = self.gate
+        return description
+
+    @property
+    def gate(self) -> str:
+        """When a mutant is still valid, in words."""
         gate = getattr(self.invalid, "__self__", None)
-        return {
-            "kinds": [kind.__name__ for kind in self.kinds],
-            "families": ["+".join(names) for names in families],
-            "ranges": as_json(dict(self.ranges)),
-            "valid": repr(gate) if is_dataclass(gate) else getattr(self.invalid, "__qualname__", ""),
-        }
+        return repr(gate) if is_dataclass(gate) else getattr(self.invalid, "__qualname__", "")
 
     def draw(self, kind: Any, rng: np.random.Generator) -> Any:
         """A transformation of that kind with random parameters."""
@@ -91,17 +108,3 @@ class Mutations:
                 "and for numeric series there are mutations=Mutations.text() and Mutations.series(), or --mutations "
                 "text and --mutations series"
             )
-
-    def to_dict(self, transformation: Any) -> dict[str, Any]:
-        """A transformation as JSON holds it: `{"name": "ChangeSpeed", "factor": 1.07}`."""
-        return {"name": type(transformation).__name__, **asdict(transformation)}
-
-    def from_dict(self, data: Mapping[str, Any]) -> Any:
-        """The transformation that `to_dict` made this of; all that come with the package are known in any case."""
-        for kind in (*self.kinds, *NAMES.values()):
-            if kind.__name__ == data["name"]:
-                return kind(**{item.name: data[item.name] for item in fields(kind)})
-        raise InputError(
-            f"no transformation {data['name']!r} in this campaign; its kinds are: "
-            f"{', '.join(kind.__name__ for kind in self.kinds)}"
-        )

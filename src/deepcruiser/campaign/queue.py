@@ -2,56 +2,75 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.errors import FileError
+
+_NOTHING = np.empty(0, np.int64)
 
 
 @dataclass
 class Test:
-    """An input of the queue as a recipe: a seed, and the transformations that were applied to it, in order.
+    """An input of the queue as a recipe: a seed, and the changes that were applied to it, in order.
 
-    `picked` counts how often mutants of it were asked for, `kept` how many of them entered the queue.
+    `states` are the states of the model that it visits, `picked` counts the mutants planned from it, and `kept` those
+    of them that entered the queue.
     """
 
     number: int
     seed: str
+    #: The place of the seed among all seeds.
+    position: int
     recipe: tuple[Any, ...]
     parent: int | None
     reference: Any
-    visited: IntArray
+    states: IntArray
     picked: int = 0
     kept: int = 0
 
-    #: So that pytest does not take it for a test of its own.
+    #: So that pytest does not collect it as a test.
     __test__ = False
 
 
-@dataclass
 class Queue:
-    """The tests in the order in which they came, seeds first; those that may still be transformed are live.
+    """The tests in the order in which they came, seeds first; those that may still be changed are live.
 
-    Seed number i has the number -1 - i, and the mutant of run n the number n, so that a number names one test for good.
+    Seed number i has the number -1 - i, and the mutant of run n the number n, so a number always names the same test.
+    `allowed` gives the kinds of change that may follow a recipe; a test without any is spent.
     """
 
-    tests: dict[int, Test] = field(default_factory=dict)
-    live: list[Test] = field(default_factory=list)
-    #: How many runs went through each state of the model.
-    visits: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    def __init__(self, allowed: Callable[[tuple[Any, ...]], Sequence[Any]] = lambda recipe: ()) -> None:
+        self.tests: dict[int, Test] = {}
+        self.live: list[Test] = []
+        self._allowed = allowed
 
-    def add(self, test: Test, *, live: bool) -> None:
+    def take(self, event: Event) -> None:
+        """Add the test of an event, if it was kept."""
+        if event.outcome != "kept":
+            return
+        states = _NOTHING if event.visits is None else event.visits.states
+        if isinstance(event, Seeded):
+            test = Test(event.number, event.seed, event.position, (), None, event.reference, states)
+        else:
+            parent = self.tests[event.parent]
+            parent.kept += 1
+            recipe = (*parent.recipe, *event.changes)
+            test = Test(event.number, parent.seed, parent.position, recipe, parent.number, parent.reference, states)
         self.tests[test.number] = test
-        if live:
+        if self._allowed(test.recipe):
             self.live.append(test)
-        if test.parent is not None:
-            self.tests[test.parent].kept += 1
 
-    def count(self, visited: IntArray) -> None:
-        """Note the states that a run went through."""
-        self.visits[visited] += 1
+    def parent(self, event: Ran) -> Test:
+        """The test that a mutant was made of."""
+        if event.parent not in self.tests:
+            raise FileError(f"run {event.number:,} was made of {event.parent}, which is no test of the queue")
+        return self.tests[event.parent]
 
     def __len__(self) -> int:
         return len(self.tests)

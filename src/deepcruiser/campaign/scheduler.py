@@ -1,76 +1,183 @@
-"""Which test to mutate next, and how: the strategies of Select(Q) and PickTransform(a)."""
+"""What to try next: which test to mutate and how. The paper leaves both to heuristics: Select(Q), PickTransform(a)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from deepcruiser.campaign.events import Event, Ran
+from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Queue, Test
 from deepcruiser.errors import InputError
 
-Select = Callable[[Queue, np.random.Generator], Test]
-
-#: Among so many tests, drawn at random, `rarity` takes the best.
+#: `Rarity` takes the best of this many tests, drawn at random.
 _SAMPLE = 8
 
 
-def uniform(queue: Queue, rng: np.random.Generator) -> Test:
-    """Any test, each as likely as another."""
-    return queue.live[rng.integers(len(queue.live))]
+@dataclass(frozen=True)
+class Mutant:
+    """A mutant that is planned: run `number`, made by applying `changes` to the test `parent`.
 
-
-def recent(queue: Queue, rng: np.random.Generator) -> Test:
-    """The later a test came, the likelier: the chance falls by half over the last tenth of the queue, and so on."""
-    halves = rng.exponential(1 / np.log(2))
-    return queue.live[-1 - int(halves * max(1, len(queue.live) / 10)) % len(queue.live)]
-
-
-def decay(queue: Queue, rng: np.random.Generator) -> Test:
-    """DeepHunter's: any test, accepted with P = 0.8 - times / 5, but not under 0.3, by how often it was picked."""
-    while True:
-        test = uniform(queue, rng)
-        if rng.random() < max(0.3, 0.8 - test.picked / 5):
-            return test
-
-
-def rarity(queue: Queue, rng: np.random.Generator) -> Test:
-    """Among a few random tests, the one through the states that fewest runs visited and whose mutants brought most."""
-    sample = [uniform(queue, rng) for _ in range(_SAMPLE)]
-
-    def worth(test: Test) -> float:
-        rare = float((1 / (1 + queue.visits[test.visited])).mean()) if len(test.visited) else 0.0
-        return rare * (1 + test.kept) / (1 + test.picked)
-
-    return max(sample, key=worth)
-
-
-#: By name, for a command line and a folder's configuration.
-SELECT: Mapping[str, Select] = {"uniform": uniform, "recent": recent, "decay": decay, "rarity": rarity}
-
-
-class Picker:
-    """Picks the kind of transformation: uniformly, as the paper does, or by Thompson sampling.
-
-    Thompson sampling draws for each kind a rate of success from what is known of it, Beta(1 + kept, 1 + the rest),
-    and takes the best: kinds that brought new coverage are tried more, and none is given up.
+    `inherited` is the parent's own recipe. A seed that is to be run is a mutant without changes.
     """
 
-    def __init__(self, how: str) -> None:
-        if how not in ("uniform", "thompson"):
-            raise InputError(f"the transformation is picked 'uniform' or 'thompson', not {how!r}")
-        self._thompson = how == "thompson"
-        self.tried: dict[str, int] = {}
-        self.kept: dict[str, int] = {}
+    number: int
+    parent: int
+    seed: str
+    inherited: tuple[Any, ...]
+    changes: tuple[Any, ...]
 
-    def pick(self, kinds: tuple[Any, ...], rng: np.random.Generator) -> Any:
-        if not self._thompson:
-            return kinds[rng.integers(len(kinds))]
-        kept = np.array([self.kept.get(kind.__name__, 0) for kind in kinds])
-        tried = np.array([self.tried.get(kind.__name__, 0) for kind in kinds])
-        return kinds[int(rng.beta(1 + kept, 1 + tried - kept).argmax())]
+    @property
+    def recipe(self) -> tuple[Any, ...]:
+        """Everything that is applied to the seed, in order."""
+        return self.inherited + self.changes
 
-    def learn(self, name: str, *, kept: bool) -> None:
-        self.tried[name] = self.tried.get(name, 0) + 1
-        self.kept[name] = self.kept.get(name, 0) + kept
+
+Plan = tuple[Mutant, ...]
+
+
+class Scheduler(ABC):
+    """Plans mutants from the live tests of a queue, and learns from what became of them."""
+
+    @abstractmethod
+    def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
+        """The next `size` mutants, numbered from `first`; none when no test is live."""
+
+    def learn(self, event: Event, *, gained: bool) -> None:  # noqa: B027 (most have nothing to learn)
+        """Take note of an event; `gained` says whether it covered anything new."""
+
+
+class Select(ABC):
+    """Chooses the test to mutate."""
+
+    @abstractmethod
+    def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
+        """A live test of the queue."""
+
+    def learn(self, event: Event) -> None:  # noqa: B027
+        """Take note of an event."""
+
+
+class Uniform(Select):
+    """Any test, each as likely as another."""
+
+    def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
+        return queue.live[rng.integers(len(queue.live))]
+
+
+class Recent(Select):
+    """Newer tests are likelier: the chance halves with every tenth of the queue, from its end."""
+
+    def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
+        halves = rng.exponential(1 / np.log(2))
+        return queue.live[-1 - int(halves * max(1, len(queue.live) / 10)) % len(queue.live)]
+
+
+class Decay(Uniform):
+    """DeepHunter's choice: any test, accepted with P = max(0.3, 0.8 - times picked / 5)."""
+
+    def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
+        while True:
+            test = super().choose(queue, rng)
+            if rng.random() < max(0.3, 0.8 - test.picked / 5):
+                return test
+
+
+class Rarity(Uniform):
+    """Of a few random tests, the one whose states few runs visited and whose mutants were kept most often."""
+
+    def __init__(self) -> None:
+        #: How many runs went through each state of the model.
+        self._visits = np.zeros(0, np.int64)
+
+    def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
+        sample = [Uniform.choose(self, queue, rng) for _ in range(_SAMPLE)]
+        return max(sample, key=self._worth)
+
+    def _worth(self, test: Test) -> float:
+        rare = float((1 / (1 + self._visits[test.states])).mean()) if len(test.states) else 0.0
+        return rare * (1 + test.kept) / (1 + test.picked)
+
+    def learn(self, event: Event) -> None:
+        if event.visits is not None and event.outcome in ("kept", "dropped"):
+            if not len(self._visits):
+                self._visits = np.zeros(len(event.visits.model.states), np.int64)
+            self._visits[event.visits.states] += 1
+
+
+class Pick(ABC):
+    """Chooses the kind of change."""
+
+    @abstractmethod
+    def choose(self, kinds: tuple[Any, ...], rng: np.random.Generator) -> Any:
+        """One of the kinds that are allowed."""
+
+    def learn(self, kind: str, *, gained: bool) -> None:  # noqa: B027
+        """Take note of what a change of this kind brought."""
+
+
+class UniformPick(Pick):
+    """Any kind, each as likely as another."""
+
+    def choose(self, kinds: tuple[Any, ...], rng: np.random.Generator) -> Any:
+        return kinds[rng.integers(len(kinds))]
+
+
+class Thompson(Pick):
+    """Thompson sampling: draw each kind's rate of success from Beta(1 + successes, 1 + failures), take the best.
+
+    Kinds that brought new coverage are tried more often, and none is given up.
+    """
+
+    def __init__(self) -> None:
+        self._tried: Counter[str] = Counter()
+        self._gained: Counter[str] = Counter()
+
+    def choose(self, kinds: tuple[Any, ...], rng: np.random.Generator) -> Any:
+        gained = np.array([self._gained[kind.__name__] for kind in kinds])
+        tried = np.array([self._tried[kind.__name__] for kind in kinds])
+        return kinds[int(rng.beta(1 + gained, 1 + tried - gained).argmax())]
+
+    def learn(self, kind: str, *, gained: bool) -> None:
+        self._tried[kind] += 1
+        self._gained[kind] += gained
+
+
+class OneChange(Scheduler):
+    """Selects a test, picks a kind of change for it, and draws its parameters: one change to each mutant."""
+
+    def __init__(self, select: Select, pick: Pick, mutations: Mutations) -> None:
+        self._select, self._pick, self._mutations = select, pick, mutations
+
+    def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
+        plan = []
+        for number in range(first, first + size if queue.live else first):
+            test = self._select.choose(queue, rng)
+            kind = self._pick.choose(self._mutations.allowed(test.recipe), rng)
+            change = self._mutations.draw(kind, rng)
+            plan.append(Mutant(number, test.number, test.seed, test.recipe, (change,)))
+            test.picked += 1
+        return tuple(plan)
+
+    def learn(self, event: Event, *, gained: bool) -> None:
+        self._select.learn(event)
+        for change in event.changes if isinstance(event, Ran) else ():
+            self._pick.learn(type(change).__name__, gained=gained)
+
+
+#: How a test is chosen, and how the kind of change, by the names of the spec and of the command line.
+SELECT: dict[str, type[Select]] = {"uniform": Uniform, "recent": Recent, "decay": Decay, "rarity": Rarity}
+PICK: dict[str, type[Pick]] = {"uniform": UniformPick, "thompson": Thompson}
+
+
+def scheduler(select: str, pick: str, mutations: Mutations) -> Scheduler:
+    """The scheduler of these names."""
+    if select not in SELECT:
+        raise InputError(f"no scheduler {select!r}; choose one of {', '.join(SELECT)}")
+    if pick not in PICK:
+        raise InputError(f"no way {pick!r} to pick a change; choose one of {', '.join(PICK)}")
+    return OneChange(SELECT[select](), PICK[pick](), mutations)

@@ -1,28 +1,20 @@
-"""The seeds of a campaign: which of them the system gets right, and their inputs whenever they are needed."""
+"""The inputs of a campaign: seeds by name, and mutants made again from their recipes."""
 
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.events import Seeded
-from deepcruiser.campaign.executors.local import Problem
-from deepcruiser.campaign.serialise import digest_of, from_json, to_json
-from deepcruiser.campaign.verdict import verdict
-from deepcruiser.coverage import Coverage
-from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.oracles import Oracle
+from deepcruiser.errors import InputError
 from deepcruiser.stream import input_of, named, require_sized
-from deepcruiser.trace import Run
 
-#: Inputs of so many seeds are held ready; the others are read again.
-_READY = 128
-_NOTHING = np.empty(0, np.int64)
+#: Inputs of this many seeds are held in memory; the others are read again.
+_SEEDS_HELD = 128
+#: Inputs of this many tests of the queue are held in memory; the others are made again from their recipes.
+_TESTS_HELD = 256
+
+Recipe = tuple[Any, ...]
 
 
 class Seeds(Mapping[str, Any]):
@@ -34,7 +26,7 @@ class Seeds(Mapping[str, Any]):
         if len(self._items) < size:
             twice = next(name for name, count in Counter(name for name, _ in named(data)).items() if count > 1)
             raise InputError(f"two seeds have the id {twice!r}: ids must be unique, so rename or drop one")
-        self._ready: OrderedDict[str, Any] = OrderedDict()
+        self._held: OrderedDict[str, Any] = OrderedDict()
 
     def text(self, name: str) -> str | None:
         """What is said in a seed, or its right label, where that is known."""
@@ -44,11 +36,11 @@ class Seeds(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in self._items:
             raise InputError(f"there is no seed {name!r} among the {len(self):,} given")
-        if name not in self._ready:
-            self._ready[name] = input_of(self._items[name])
-            if len(self._ready) > _READY:
-                self._ready.popitem(last=False)
-        return self._ready[name]
+        if name not in self._held:
+            self._held[name] = input_of(self._items[name])
+            if len(self._held) > _SEEDS_HELD:
+                self._held.popitem(last=False)
+        return self._held[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._items)
@@ -57,64 +49,46 @@ class Seeds(Mapping[str, Any]):
         return len(self._items)
 
 
-def sow(
-    seeds: Seeds,
-    coverages: Sequence[Coverage],
-    run: Callable[[list[Any]], Sequence[Run | Problem]],
-    oracle: Oracle,
-    *,
-    batch_size: int,
-    watch: Callable[[int], None] = lambda _: None,
-    note: Callable[[Visits], None] = lambda _: None,
-) -> Iterator[Seeded]:
-    """Run every seed. Those that cannot be read, or that the system fails already, are set aside.
+class Inputs:
+    """Inputs by seed and recipe: made when asked for, and held as long as they are likely to be asked for again."""
 
-    `coverages` are those that the seeds are to be added to; the caller adds each before asking for the next. `note` is
-    told what each seed visits that is not set aside.
-    """
-    names = list(seeds)
-    for start in range(0, len(names), batch_size):
-        batch = names[start : start + batch_size]
-        inputs: dict[str, Any] = {}
-        unreadable: dict[str, str] = {}
-        for name in batch:
-            try:
-                inputs[name] = seeds[name]
-            except DeepCruiserError as error:
-                unreadable[name] = str(error)
-        results = dict(zip(inputs, run(list(inputs.values())), strict=True))
-        for position, name in enumerate(batch, start):
-            if name in unreadable:
-                yield _aside(position, name, "unreadable", unreadable[name])
-            else:
-                yield _judged(position, name, inputs[name], results[name], seeds.text(name), coverages, oracle, note)
-        watch(min(start + batch_size, len(names)))
+    def __init__(self, seeds: Seeds, *, recent: int = 32) -> None:
+        self.seeds = seeds
+        self._recent: OrderedDict[tuple[str, Recipe], Any] = OrderedDict()
+        self._tests: OrderedDict[tuple[str, Recipe], Any] = OrderedDict()
+        self._most_recent = recent
 
+    def make(self, seed: str, recipe: Recipe) -> Any:
+        """The seed after the changes of the recipe, in order."""
+        key = (seed, recipe)
+        if not recipe:
+            return self.seeds[seed]
+        if key in self._tests:
+            self._tests.move_to_end(key)
+            return self._tests[key]
+        if key in self._recent:
+            return self._recent[key]
+        value = self.seeds[seed]
+        for change in recipe:
+            value = change(value)
+        return value
 
-def _judged(
-    position: int,
-    name: str,
-    value: Any,
-    result: Run | Problem,
-    text: str | None,
-    coverages: Sequence[Coverage],
-    oracle: Oracle,
-    note: Callable[[Visits], None],
-) -> Seeded:
-    model = coverages[0].model if coverages else None
-    found = verdict(result, model, oracle, reference=partial(oracle.reference, text))
-    if found.kind not in ("", "wrong"):
-        return _aside(position, name, found.kind, found.said or found.output)
-    reference, score = from_json(to_json(found.reference)), found.score
-    if found.kind:
-        return _aside(position, name, "failed already", found.output, reference=reference, score=score)
-    said = found.output, reference, score, digest_of(value)
-    if found.visits is None:
-        return Seeded(position, name, "kept", "", *said, _NOTHING, ())
-    note(found.visits)
-    news = tuple(coverage.new(found.visits) for coverage in coverages)
-    return Seeded(position, name, "kept", "", *said, found.visits.states, news)
+    def parent(self, seed: str, recipe: Recipe) -> Any:
+        """The same for a test of the queue, whose mutants will be made too: it is held."""
+        value = self.make(seed, recipe)
+        self.hold(seed, recipe, value)
+        return value
 
+    def note(self, seed: str, recipe: Recipe, value: Any) -> None:
+        """Hold an input that was just made until it has been judged."""
+        self._recent[seed, recipe] = value
+        if len(self._recent) > self._most_recent:
+            self._recent.popitem(last=False)
 
-def _aside(position: int, name: str, reason: str, output: Any, *, reference: Any = None, score: float = 0.0) -> Seeded:
-    return Seeded(position, name, "rejected", reason, output, reference, score, "", _NOTHING, ())
+    def hold(self, seed: str, recipe: Recipe, value: Any) -> None:
+        """Hold the input of a test of the queue."""
+        if recipe:
+            self._tests[seed, recipe] = value
+            self._tests.move_to_end((seed, recipe))
+            if len(self._tests) > _TESTS_HELD:
+                self._tests.popitem(last=False)

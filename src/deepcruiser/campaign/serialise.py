@@ -1,4 +1,4 @@
-"""Inputs and answers of any kind: what names them, and what a database holds of them."""
+"""Inputs and answers of any kind as data: digests, JSON to show, and JSON that can be read back."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import dataclasses
 import hashlib
 import io
 import math
+import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import torch
 
 from deepcruiser.errors import InputError
 
-#: Answers of more numbers than this are stored by their digest.
+#: Arrays with more numbers than this are summarised by their digest.
 _LARGE = 256
 
 
 def digest_of(value: Any) -> str:
-    """A text that is the same for two inputs just when all their samples are."""
+    """SHA-256 of an input, of any kind."""
     digest = hashlib.sha256()
     for part in _parts(value):
         digest.update(part)
@@ -46,37 +47,39 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield f"{value!r} ".encode()
 
 
-def as_json(value: Any) -> Any:
-    """An answer as JSON holds it; of what is too large or strange for that, what tells it from others."""
+def summarise(value: Any) -> Any:
+    """An answer as JSON, to show and to compare; large arrays become their shape and digest."""
     value = _as_numpy(value)
     if isinstance(value, np.ndarray) and value.size > _LARGE:
         return {"shape": list(value.shape), "sha256": digest_of(value)}
     if isinstance(value, np.ndarray | np.generic):
-        return as_json(value.tolist())
+        return summarise(value.tolist())
     if isinstance(value, list | tuple):
-        return [as_json(item) for item in value]
+        return [summarise(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): as_json(item) for key, item in value.items()}
+        return {str(key): summarise(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such numbers, and no number is like NaN, not even NaN
+        return str(value)  # JSON has no such numbers, and NaN does not equal itself
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     return value if isinstance(value, str | int | float | bool) or value is None else repr(value)
 
 
-def to_json(value: Any) -> Any:
-    """A reference as JSON, from which `from_json` makes the same again: a resumed campaign has to compare alike."""
+def encode(value: Any) -> Any:
+    """A reference as JSON, without loss: `decode` gives it back, so that a resumed campaign compares alike."""
     value = _as_numpy(value)
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         buffer = io.BytesIO()
         np.save(buffer, value, allow_pickle=False)
         return {"array": base64.b64encode(buffer.getvalue()).decode()}
     if isinstance(value, np.generic):
-        return to_json(value.item())
+        return encode(value.item())
     if isinstance(value, tuple):
-        return {"tuple": [to_json(item) for item in value]}
+        return {"tuple": [encode(item) for item in value]}
     if isinstance(value, list):
-        return [to_json(item) for item in value]
+        return [encode(item) for item in value]
     if isinstance(value, dict):
-        return {"dict": [[to_json(key), to_json(item)] for key, item in value.items()]}
+        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(
@@ -85,22 +88,23 @@ def to_json(value: Any) -> Any:
     )
 
 
-def from_json(data: Any) -> Any:
-    """What `to_json` made this of; tensors come back as arrays, and numpy's numbers as Python's."""
+def decode(data: Any) -> Any:
+    """What `encode` was given; tensors come back as arrays, and numbers of numpy as those of Python."""
     if isinstance(data, list):
-        return [from_json(item) for item in data]
+        return [decode(item) for item in data]
     if not isinstance(data, dict):
         return data
     ((kind, held),) = data.items()
     if kind == "array":
         return np.lib.format.read_array(io.BytesIO(base64.b64decode(held)), allow_pickle=False)
     if kind == "tuple":
-        return tuple(from_json(item) for item in held)
-    return {from_json(key): from_json(item) for key, item in held}
+        return tuple(decode(item) for item in held)
+    return {decode(key): decode(item) for key, item in held}
 
 
 def _as_numpy(value: Any) -> Any:
-    if not isinstance(value, torch.Tensor):
+    torch = sys.modules.get("torch")  # without it nothing can be a tensor
+    if torch is None or not isinstance(value, torch.Tensor):
         return value
     value = value.detach().cpu()
     return (value.float() if value.dtype == torch.bfloat16 else value).numpy()

@@ -1,8 +1,8 @@
 """A campaign's folder: its database, and the failing inputs beside it.
 
-campaign.db holds everything (SQLite); failed/ has each failing input as a sound or a text, with a JSON file that says
-what it is, seeds/ the seeds that they are made of, and abstract.model the model, for whoever looks at them later. A
-step is written whole: first the files, then the database, in one transaction; what was told is there.
+campaign.db holds everything (SQLite). failed/ has each failing input as a sound, a text or an array, with a JSON file
+that says what it is; seeds/ has the seeds that they were made of, and abstract.model is the model, for whoever looks
+at them later. A step is written whole: first the files, then the database, in one transaction.
 """
 
 from __future__ import annotations
@@ -11,26 +11,29 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
 from deepcruiser.atomic import atomic_write
-from deepcruiser.campaign.database import DATABASE as DATABASE
-from deepcruiser.campaign.database import SCHEMA, connect, locked, pack, to_read, unpack, usable
-from deepcruiser.campaign.events import Event, Ran, Seeded, Step
-from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.serialise import as_json as as_json
-from deepcruiser.campaign.serialise import from_json, to_json
-from deepcruiser.campaign.state import Plan
-from deepcruiser.campaign.territory import Ground, Who
+from deepcruiser.campaign.database import DATABASE, FORMAT, locked, pack, to_read, to_write, unpack, usable
+from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.loop import Step
+from deepcruiser.campaign.serialise import decode, encode, summarise
+from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError
+from deepcruiser.transformations import to_dict
 
-VERSION = 1
 MODEL = "abstract.model"
+#: The fields of a spec that must stay the same when a campaign is resumed; paths and budgets may change.
+_FIXED = ("guide", "oracle", "mutations", "scheduler", "seed", "batch_size", "window")
+#: Turns the data of a change into the change.
+ReadChange = Callable[[Mapping[str, Any]], Any]
 
 
 class Store:
@@ -59,7 +62,7 @@ class Store:
             lock.close()
             raise FileError(f"another process is at work in {os.fspath(folder)!r}: wait for it or give another folder")
         try:
-            connection = connect(path / DATABASE, SCHEMA)
+            connection = to_write(path / DATABASE)
             for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
                 left.unlink()
         except BaseException:
@@ -92,22 +95,29 @@ class Store:
             row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
             return json.loads(row[0]) if row else None
 
-    def configure(self, configuration: dict[str, Any]) -> None:
-        """Note what a new campaign is made of; one that has begun must be of the same."""
-        configuration = json.loads(json.dumps({"version": VERSION, **configuration}))
-        known = self.meta("configuration")
-        if known is None or self.meta("random") is None:
-            self.put("configuration", configuration)
-        elif known != configuration:
+    def configure(self, spec: CampaignSpec, identity: Mapping[str, Any]) -> None:
+        """Note what a new campaign is made of; a campaign that is resumed must be made of the same.
+
+        `identity` is what the spec cannot hold: the fingerprints of the system, the model and the seeds.
+        """
+        identity, fixed = json.loads(json.dumps(identity)), json.loads(json.dumps(spec.to_dict()))
+        if self.meta("spec") is not None and self.meta("random") is not None:
+            was = {**self.meta("spec"), **self.meta("identity")}
+            now = {**fixed, **identity}
+            names = (*_FIXED, *identity)
             differ = [
-                _difference(key, known.get(key), configuration.get(key))
-                for key in sorted({*known, *configuration})
-                if known.get(key) != configuration.get(key)
+                _difference(name, was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)
             ]
-            raise MismatchError(
-                f"the campaign in {os.fspath(self.folder)!r} was begun otherwise: {'; '.join(differ)}. "
-                "Go on as it was begun, or give another folder"
-            )
+            if differ:
+                raise MismatchError(
+                    f"the campaign in {os.fspath(self.folder)!r} was started with different settings: "
+                    f"{'; '.join(differ)}. Use the original settings, or another folder"
+                )
+        with self._usable(), self._db:
+            self._put("format", FORMAT)
+            self._put("spec", fixed)
+            self._put("identity", identity)
+            self._put("directory", _directory(self.folder))
 
     def keep_seed(self, position: int, read: Callable[[], Any]) -> None:
         """Put a seed beside the failing tests that are made of it, where they can be compared."""
@@ -116,64 +126,46 @@ class Store:
                 _write_input(self.folder / "seeds" / f"{position:06}", read())
 
     def save(
-        self,
-        step: Step,
-        mutations: Mutations,
-        history: dict[str, Any],
-        about: dict[int, dict[str, Any]],
-        territory: Mapping[Who, Ground],
+        self, step: Step, *, runs: int, seconds: float, failures: Mapping[int, tuple[Any, Mapping[str, Any]]]
     ) -> None:
-        """Write a step, whole; `about` describes its failures, by number, `territory` is what it was first to visit."""
-        for event, value in zip(step.events, step.inputs, strict=True):
-            if isinstance(event, Ran) and event.number in about:
-                _write_failed(self.folder / "failed", event.number, value, about[event.number])
+        """Write a step, whole; `failures` are its failing inputs and their descriptions, by number."""
+        for number, (value, description) in failures.items():
+            _write_failed(self.folder / "failed", number, value, description)
         with self._usable(), self._db:
             for event in step.events:
-                self._put_event(event, mutations)
-            self._put("plan", [[number, mutations.to_dict(change)] for number, change in step.plan])
+                self._put_event(event)
+            plans = [[[m.parent, [to_dict(change) for change in m.changes]] for m in plan] for plan in step.pending]
+            self._put("pending", plans)
             self._put("random", step.random)
-            self._db.executemany(
-                "INSERT INTO territory VALUES (?, ?, ?)",
-                [(history["runs"], who, pack((ground,))) for who, ground in territory.items()],
-            )
-            self._db.execute(
-                "INSERT OR REPLACE INTO history VALUES (:runs, :seconds, :queue, :executed)",
-                {key: json.dumps(value) if isinstance(value, list) else value for key, value in history.items()},
-            )
+            self._db.execute("INSERT OR REPLACE INTO moments VALUES (?, ?)", (runs, round(seconds, 3)))
 
-    def events(self, mutations: Mutations, *, after: int = -1) -> Iterator[Event]:
-        """Everything that happened, in order; or only the runs after the one of that number."""
+    def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
+        """What became of the seeds, in order; without the model, without their visits."""
         with self._usable():
-            for row in self._db.execute("SELECT * FROM seeds WHERE ? < 0 ORDER BY position", (after,)):
-                position, seed, outcome, reason, output, reference, score, digest, visited, news = row
-                said = json.loads(output), from_json(json.loads(reference)), score, digest
-                yield Seeded(position, seed, outcome, reason, *said, unpack(visited)[0][0], unpack(news))
+            for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
+                position, seed, outcome, reason, output, reference, score, doubt, digest, visits = row
+                judged = json.loads(output), decode(json.loads(reference)), score, doubt, bytes(digest).hex()
+                yield Seeded(position, seed, outcome, reason, *judged, _visits(model, visits))
+
+    def runs(self, model: AbstractModel | None, read_change: ReadChange, *, after: int = 0) -> Iterator[Ran]:
+        """What became of the mutants after run `after`, in order; without the model, without their visits."""
+        with self._usable():
             for row in self._db.execute("SELECT * FROM runs WHERE number > ? ORDER BY number", (after,)):
-                number, parent, change, outcome, reason, output, score, digest, visited, news, executed = row
-                change = mutations.from_dict(json.loads(change))
-                arrays = unpack(visited)[0][0], unpack(news), unpack(executed)
-                yield Ran(number, parent, change, outcome, reason, json.loads(output), score, digest, *arrays)
+                number, parent, changes, outcome, reason, output, score, doubt, digest, visits = row
+                made = tuple(map(read_change, json.loads(changes)))
+                judged = json.loads(output), score, doubt, bytes(digest).hex()
+                yield Ran(number, parent, made, outcome, reason, *judged, _visits(model, visits))
 
-    def plan(self, mutations: Mutations) -> Plan:
-        """The mutants that are to be made next."""
-        return tuple((number, mutations.from_dict(change)) for number, change in self.meta("plan"))
+    def pending(self, read_change: ReadChange) -> list[list[tuple[int, tuple[Any, ...]]]]:
+        """The plans that were made and not yet run, as (parent, changes)."""
+        return [
+            [(parent, tuple(map(read_change, changes))) for parent, changes in plan] for plan in self.meta("pending")
+        ]
 
-    def history(self) -> list[dict[str, Any]]:
-        """Coverage over runs: of the queue, and of everything that ran without failing."""
+    def moments(self) -> list[tuple[int, float]]:
+        """After how many runs how many seconds had passed, for each step."""
         with self._usable():
-            return [
-                {"runs": runs, "seconds": seconds, "queue": json.loads(queue), "executed": json.loads(executed)}
-                for runs, seconds, queue, executed in self._db.execute("SELECT * FROM history ORDER BY runs")
-            ]
-
-    def territory(self, *, after: int = -1) -> Iterator[tuple[int, Who, Ground]]:
-        """What was visited for the first time: after how many runs, by whom, and what; old campaigns noted nothing."""
-        with self._usable():
-            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'territory'").fetchone():
-                return
-            for runs, who, news in self._db.execute("SELECT * FROM territory WHERE runs > ? ORDER BY runs", (after,)):
-                states, transitions, choices, outside = unpack(news)[0]
-                yield runs, who, (states, transitions, choices, outside)
+            return self._db.execute("SELECT runs, seconds FROM moments ORDER BY runs").fetchall()
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
@@ -186,35 +178,67 @@ class Store:
     def _put(self, key: str, value: Any) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
 
-    def _put_event(self, event: Event, mutations: Mutations) -> None:
-        output, visited, news = json.dumps(as_json(event.output)), pack(((event.visited,),)), pack(event.news)
+    def _put_event(self, event: Event) -> None:
+        output, digest = json.dumps(summarise(event.output)), bytes.fromhex(event.digest)
+        visits = None if event.visits is None else pack(event.visits.arrays)
+        judged = event.score, event.doubt, digest, visits
         if isinstance(event, Seeded):
-            reference = json.dumps(to_json(event.reference))
-            row: tuple[Any, ...] = (event.position, event.seed, event.outcome, event.reason, output, reference)
-            self._db.execute(
-                "INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?)", (*row, event.score, event.digest, visited, news)
-            )
+            reference = json.dumps(encode(event.reference))
+            seed = event.position, event.seed, event.outcome, event.reason, output, reference
+            self._db.execute("INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?)", (*seed, *judged))
         else:
-            change = json.dumps(mutations.to_dict(event.transformation))
-            row = (event.number, event.parent, change, event.outcome, event.reason, output, event.score, event.digest)
-            self._db.execute(
-                "INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*row, visited, news, pack(event.executed))
-            )
+            changes = json.dumps([to_dict(change) for change in event.changes])
+            run = event.number, event.parent, changes, event.outcome, event.reason, output
+            self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?)", (*run, *judged))
 
 
-def _difference(key: str, was: Any, now: Any) -> str:
-    if isinstance(was, list) and isinstance(now, list):
-        changes = {"gone": sorted({*was} - {*now}), "new": sorted({*now} - {*was})}
-        said = [f"{how}: {', '.join(some[:3])}{', ...' * (len(some) > 3)}" for how, some in changes.items() if some]
-        return f"{key} ({', '.join(said) or 'in another order'})"
-    return f"{key} was {json.dumps(was)} and is {json.dumps(now)}"
+def _visits(model: AbstractModel | None, data: bytes | None) -> Visits | None:
+    if model is None or data is None:
+        return None
+    visits = Visits(model, *unpack(data, 4))
+    for numbers, items in ((visits.states, model.states), (visits.transitions, model.transitions)):
+        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < len(items):
+            raise ValueError("it names states or transitions that the model does not have")
+    if len(visits.choices) and not 0 <= visits.choices[0] <= visits.choices[-1] < len(model.choices):
+        raise ValueError("it names choices that the model does not have")
+    return visits
 
 
-def _write_failed(folder: Path, number: int, value: Any, about: dict[str, Any]) -> None:
+def _directory(folder: Path) -> dict[str, str]:
+    """The working directory that the paths of the spec are relative to.
+
+    It is noted twice: as seen from the folder, so that both can be moved together, and as it is, so that the folder
+    can be moved alone.
+    """
+    here = os.path.abspath(os.curdir)
+    try:
+        relative = os.path.relpath(here, os.path.realpath(folder))
+    except ValueError:  # on another drive
+        relative = here
+    return {"relative": relative, "absolute": here}
+
+
+def _difference(name: str, was: Any, now: Any) -> str:
+    names_only = all(isinstance(each, list) and all(isinstance(item, str) for item in each) for each in (was, now))
+    if names_only:
+        gone, new = sorted({*was} - {*now}), sorted({*now} - {*was})
+        parts = [f"{word}: {_some(names)}" for word, names in (("gone", gone), ("new", new)) if names]
+        return f"{name} ({', '.join(parts) or 'in another order'})"
+    if isinstance(was, dict) and isinstance(now, dict):
+        names = [key for key in {**was, **now} if was.get(key) != now.get(key)]
+        return ", ".join(_difference(f"{name}.{key}", was.get(key), now.get(key)) for key in names)
+    return f"{name} was {json.dumps(was)} and is {json.dumps(now)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join([*names[:3], "..."] if len(names) > 3 else names)
+
+
+def _write_failed(folder: Path, number: int, value: Any, description: Mapping[str, Any]) -> None:
     stem = folder / f"{number:06}"
     _write_input(stem, value)
     with atomic_write(stem.with_suffix(".json")) as file:
-        file.write(json.dumps(about, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
+        file.write(json.dumps(description, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
 
 
 def _write_input(stem: Path, value: Any) -> None:

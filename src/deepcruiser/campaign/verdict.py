@@ -6,57 +6,42 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.executors.local import Problem
-from deepcruiser.errors import InputError
+from deepcruiser.campaign.executors.base import Execution
 from deepcruiser.oracles import Oracle, is_finite
-from deepcruiser.trace import Run
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """How an answer was judged: `kind` is the way it fails, empty if it does not; `said` is what there is to say of it.
-
-    There are visits if there is a model and the oracle was asked, that is, of answers that are right or "wrong".
-    """
+    """How an execution was judged: `kind` is the kind of failure, empty if the answer is right."""
 
     kind: str
     output: Any
-    said: str = ""
     reference: Any = None
     score: float = 0.0
-    visits: Visits | None = None
+
+    @property
+    def judged(self) -> bool:
+        """Whether the oracle was asked: the answer is right or wrong, and its visits count."""
+        return self.kind in ("", "wrong")
 
 
-def expected(
-    oracle: Oracle | None, reference: Any, *, seed: Callable[[], Any], recipe: Sequence[Any], mutant: Any
-) -> Any:
-    """What the answer to a mutant is compared with: the reference of its seed, or where that is now if it moves."""
-    follow = getattr(oracle, "follow", None)
-    return reference if follow is None else follow(reference, seed(), recipe, mutant)
-
-
-def verdict(
-    result: Run | Problem, model: AbstractModel | None, oracle: Oracle | None, *, reference: Callable[[Any], Any]
-) -> Verdict:
-    """Judge an answer; `reference` gives what it is compared with, and gets the answer.
-
-    A campaign may have no model, and a replay no oracle; then there are no visits, or no score.
-    """
-    if isinstance(result, Problem):
-        return Verdict(result.kind, result.said, result.said)
-    if not is_finite(result.output):
-        return Verdict("not finite", result.output)
-    trace = result.trace if model is None else result.traced
-    try:
-        visits = None if model is None or trace is None else model.visits(trace)
-    except InputError as error:  # states that are not finite, or so far out that no cell has a number there
-        return Verdict("not finite", result.output, str(error))
-    if visits is None and trace is not None and not is_finite(trace.states):
-        return Verdict("not finite", result.output)
+def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[Any], Any]) -> Verdict:
+    """Judge an execution; `reference` maps the answer to what it is compared with. A replay may have no oracle."""
+    problem = execution.problem
+    if problem is not None and problem.kind != "not finite":
+        return Verdict(problem.kind, problem.message)
+    if problem is not None or not is_finite(execution.output):
+        return Verdict("not finite", execution.output)
     if oracle is None:
-        return Verdict("", result.output, visits=visits)
-    compared = reference(result.output)
-    score = oracle.score(compared, result.output)
-    return Verdict("wrong" if oracle.fails(score) else "", result.output, "", compared, score, visits)
+        return Verdict("", execution.output)
+    expected = reference(execution.output)
+    score = oracle.score(expected, execution.output)
+    return Verdict("wrong" if oracle.fails(score) else "", execution.output, expected, score)
+
+
+def moved_reference(
+    oracle: Oracle | None, reference: Any, seed: Callable[[], Any], recipe: Sequence[Any], mutant: Callable[[], Any]
+) -> Any:
+    """What the answer to a mutant is compared with: its seed's reference, or where the changes have moved that."""
+    follow = getattr(oracle, "follow", None)
+    return reference if follow is None else follow(reference, seed(), recipe, mutant())

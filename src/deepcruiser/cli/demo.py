@@ -7,6 +7,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ import jiwer
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profiler import profile
 from deepcruiser.campaign.fuzz import fuzz
-from deepcruiser.campaign.record import Campaign
-from deepcruiser.campaign.state import Guide
+from deepcruiser.campaign.guide import Guide
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.spec import CampaignSpec, guide_component
 from deepcruiser.cli import builtin
-from deepcruiser.cli.ingredients import COMMAND, Ingredients
+from deepcruiser.cli.campaign_options import load_mutations, spec_from
 from deepcruiser.cli.profile import check_self
 from deepcruiser.cli.progress import program, watching
-from deepcruiser.cli.summary import summary, told
+from deepcruiser.cli.summary import failure_lines, summary
 from deepcruiser.coverage import CoverageReport, cover
 from deepcruiser.criteria import FIVE, BSCov
 from deepcruiser.report.data import Gathering
@@ -32,6 +34,8 @@ from deepcruiser.trace import System
 
 SYSTEM, PARTITIONS, BATCH = "english", 20, 16
 RUNS = 480
+#: A file in the folders that the demo made and may remove.
+MARK = "made-by-the-demo"
 #: The campaign, and the one to compare it with, in which nothing guides.
 CAMPAIGNS = {"campaign": Guide((BSCov,)), "campaign-without-guide": Guide((BSCov,), keep="none")}
 
@@ -71,19 +75,19 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     for criterion in FIVE:
         say(f"   {criterion.name:8} {report[criterion]:8.2%}")
 
-    made_of = Ingredients(system=SYSTEM, model=str(output / "english.model")).complete()
+    spec = spec_from(system=SYSTEM, model=str(output / "english.model"), runs=RUNS, seed=seed)
     campaigns = [
-        _campaign(system, model, seeds, made_of, guide, output / name, seed=seed, quiet=as_json)
+        _campaign(system, model, seeds, replace(spec, guide=guide_component(guide)), output / name, quiet=as_json)
         for name, guide in CAMPAIGNS.items()
     ]
-    guided, unguided = map(summary, campaigns, CAMPAIGNS.values())
+    guided, unguided = map(summary, campaigns)
     runs, count = guided["runs"], len(seeds)
     say(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error: the sound is")
     say("   changed as a listener would not mind, and a test fails if over 30 % of its words are wrong")
     for line in _compared(guided, unguided):
         say(f"   {line}")
     for test in guided["worst"][:1]:
-        say("\n   The worst of them:\n   " + "\n   ".join(told(test)))
+        say("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
         say(f"   Run it again: {program(ctx)} replay {output / 'campaign'} {test['number']}")
     page = output / "report.html"
     write_page([Gathering(output / name) for name in CAMPAIGNS], page, embed=25)
@@ -106,36 +110,20 @@ def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, flo
 
 
 def _campaign(
-    system: System,
-    model: AbstractModel,
-    seeds: list[Any],
-    made_of: Ingredients,
-    guide: Guide,
-    folder: Path,
-    *,
-    seed: int,
-    quiet: bool,
-) -> Campaign:
+    system: System, model: AbstractModel, seeds: list[Any], spec: CampaignSpec, folder: Path, *, quiet: bool
+) -> CampaignRecord:
     """A campaign in a new folder, in the place of what an earlier demo left there."""
-    if (folder / COMMAND).is_file() and json.loads((folder / COMMAND).read_bytes()).get("command") == "demo":
+    if (folder / MARK).is_file():
         shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not any(folder.iterdir()):
+        (folder / MARK).touch()
     screen = on_screen(str(folder)) if has_screen() and not quiet else nullcontext(lambda _: None)
     with screen as show:
-        campaign = fuzz(
-            system,
-            model,
-            seeds,
-            folder=folder,
-            guide=guide,
-            oracle=made_of.oracle(),
-            mutations=made_of.load_mutations(),
-            runs=RUNS,
-            seed=seed,
-            watch=made_of.remembered(show, folder, command="demo"),
-        )
-    if campaign.stopped == "interrupted":
+        record = fuzz(system, model, seeds, folder=folder, spec=spec, mutations=load_mutations(spec), watch=show)
+    if record.stopped == "interrupted":
         raise KeyboardInterrupt
-    return campaign
+    return record
 
 
 def _compared(guided: dict[str, Any], unguided: dict[str, Any]) -> list[str]:

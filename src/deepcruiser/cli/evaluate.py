@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
+from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_options import Asked, options, partitions_from
-from deepcruiser.cli.ingredients import Ingredients
 from deepcruiser.cli.progress import typed, watching
 from deepcruiser.evaluate import figures
 from deepcruiser.evaluate.abstraction import abstraction as ask_abstraction
@@ -132,7 +132,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
     as_json, jobs, folder = given.pop("as_json"), given.pop("jobs"), Path(given.pop("output"))
     shared = {name: given.pop(name) for name in ("data", "profile", "train", "components", "seed", "batch_size")}
     partitions = partitions_from(given.pop("partitions"))
-    asked = Asked(ingredients=Ingredients(**given), folder=str(folder), partitions=partitions, **shared)
+    asked = Asked(spec=spec_from(**given), folder=str(folder), partitions=partitions, **shared)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         experiment = asked.load()
         experiment.open()

@@ -13,7 +13,8 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.campaign.seeds import Seeds
-from deepcruiser.cli.ingredients import Ingredients
+from deepcruiser.campaign.spec import CampaignSpec
+from deepcruiser.cli.campaign_options import judging_options, load_mutations
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import InputError
@@ -28,7 +29,7 @@ PROFILE = "train.profile"
 class Asked:
     """The options that all questions share; `load` makes an experiment of them."""
 
-    ingredients: Ingredients
+    spec: CampaignSpec
     data: tuple[str, ...]
     profile: str | None
     train: str | None
@@ -39,23 +40,22 @@ class Asked:
     batch_size: int
 
     def load(self) -> Experiment:
-        ingredients = self.ingredients.complete()
-        named = self.data or (() if ingredients.data is None else (ingredients.data,))
+        named = self.data or (() if self.spec.data is None else (self.spec.data,))
         if not named:
             raise click.UsageError("give --data: only a built-in system brings seeds of its own")
-        system = system_from(ingredients.system)
+        system = system_from(self.spec.system or "")
         return Experiment(
             system,
             self._profile(system),
             Seeds(list(chain.from_iterable(map(data_from, named)))),
-            ingredients.load_mutations(),
-            ingredients.oracle(),
+            load_mutations(self.spec),
+            self.spec.build_oracle(),
             Path(self.folder),
             partitions=self.partitions,
             components=self.components,
             seed=self.seed,
             batch_size=self.batch_size,
-            limit_seconds=ingredients.limit,
+            limit_seconds=self.spec.limit_seconds,
         )
 
     def _profile(self, system: System) -> Profile:
@@ -82,7 +82,7 @@ def partitions_from(given: str) -> tuple[int, ...]:
 
 def options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options that all questions share."""
-    given = [
+    given: list[Callable[..., Any]] = [
         click.option("--system", required=True, metavar="FILE.py:NAME", help="The network, or a built-in one."),
         click.option("--data", multiple=True, metavar="PATH", help="Data to draw seeds from; repeatable."),
         click.option("--profile", metavar="FILE", help="The profile of the network on its training data."),
@@ -93,15 +93,7 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--seed", default=0, show_default=True, help="Of all that is drawn."),
         click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time."),
         click.option("--jobs", default=1, show_default=True, help="Processes side by side; the results are the same."),
-        click.option("--wer-above", type=float, help="A word error rate above this is a failure.  [default: 0.3]"),
-        click.option("--cer-above", type=float, help="A character error rate above this is."),
-        click.option("--disagreement", is_flag=True, help="Any other answer is: for classifiers."),
-        click.option("--against", type=click.Choice(["text", "output"]), help="What is right, as of `fuzz`."),
-        click.option("--transformations", metavar="NAMES", help="Which ones, as of `fuzz`."),
-        click.option("--noise", metavar="FOLDER", help="Recordings for AddBackgroundNoise."),
-        click.option("--range", "ranges", multiple=True, metavar="RANGE", help="Such as AddWhiteNoise.snr_db=25,40."),
-        click.option("--mutations", metavar="FILE.py:NAME", help="For inputs that are no sound, as of `fuzz`."),
-        click.option("--limit-seconds", default=60.0, show_default=True, help="For a batch; 0: none."),
+        judging_options,
         click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON."),
     ]
     for option in reversed(given):

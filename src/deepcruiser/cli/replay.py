@@ -16,13 +16,15 @@ import numpy as np
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
-from deepcruiser.campaign.record import Campaign, FailedTest, Replay
-from deepcruiser.campaign.serialise import as_json
-from deepcruiser.campaign.store import Store
-from deepcruiser.cli.ingredients import Ingredients
-from deepcruiser.cli.summary import described, told
+from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.replay import Replay
+from deepcruiser.campaign.serialise import summarise
+from deepcruiser.campaign.spec import CampaignSpec
+from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
+from deepcruiser.cli.resolve import system_from
+from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.oracles import CharacterErrorRate, Disagreement, SpanDisagreement, WordErrorRate
 from deepcruiser.report.format import printable, quoted
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
@@ -31,11 +33,11 @@ from deepcruiser.transformations import AddBackgroundNoise
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
-@click.option("--system", metavar="FILE.py:NAME", help="Another system than that of the campaign, such as a newer one.")
+@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
 @click.option("--noise", metavar="FOLDER", help="Where the recordings of AddBackgroundNoise are now.")
-@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the inputs there.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the failing inputs there.")
 @click.option("--json", "as_json_text", is_flag=True, help="Print the result as JSON.")
 def replay(
     folder: Path,
@@ -55,23 +57,25 @@ def replay(
     deepcruiser replay runs/asr --system new.py:system
 
     Makes each input from its seed and its recipe, runs the system on it, and compares the input, the answer and the
-    states with what was stored. With another system, what no longer fails is fixed.
+    states with what was stored. With another system, a test that no longer fails is fixed.
 
     Exit status: 0 none of them fails any more, 1 at least one does, 2 wrong use.
     """
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
-        campaign, network, other, limit = _open(folder, system=system, data=data, mutations=mutations, noise=noise)
+        options = {"system": system, "data": data, "mutations_source": mutations}
+        record, network, other = _open(folder, {name: value for name, value in options.items() if value is not None})
         if other and not as_json_text:
-            click.echo("another system than the campaign's: states are not compared")
+            click.echo("this is not the campaign's system: states are not compared")
         results = []
-        for test in [campaign[number] for number in numbers] or campaign.failed:
-            result = _again(test, network, noise, limit)
+        for test in [record[number] for number in numbers] or record.failed:
+            moved = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
+            result = moved.replay(network, limit_seconds=record.spec.limit_seconds)
             results.append((test, replace(result, value=None)))  # which may be large
             if save is not None:
                 _write(save, result)
             if not as_json_text:
-                click.echo(_told(test, result, other=other, states=campaign.model is not None))
+                click.echo(_lines(test, result, other=other, states=record.model is not None))
     failing = sum(result.fails for _, result in results)
     if as_json_text:
         report = {
@@ -79,7 +83,7 @@ def replay(
             "other_system": other,
             "tests": len(results),
             "failing": failing,
-            "results": [_described(test, result) for test, result in results],
+            "results": [_dict(test, result) for test, result in results],
         }
         click.echo(json.dumps(report, indent=2), file=out)
     elif not results:
@@ -90,99 +94,74 @@ def replay(
     sys.exit(1 if failing else 0)
 
 
-def _open(folder: Path, *, noise: str | None, **given: str | None) -> tuple[Campaign, System, bool, float | None]:
-    """The campaign, the system to run, whether that is another one than the campaign's, and the limit for a run."""
-    with Store.open(folder, write=False) as store:
-        configuration = store.meta("configuration") or {}
-    remembered = Ingredients.load(folder)
-    if remembered is None:
-        if not given["system"] or not given["data"]:
-            raise InputError(
-                f"{str(folder)!r} does not say what it was made with, as it was begun in Python: "
-                "give --system and --data, and --mutations if they were your own"
-            )
-        remembered = Ingredients(system=given["system"], **_oracle(str(configuration.get("oracle"))))
-    changes: dict[str, Any] = {name: value for name, value in {**given, "noise": noise}.items() if value is not None}
-    used = replace(remembered, **changes)
-    network = used.load_system()
+def _open(folder: Path, options: dict[str, str]) -> tuple[CampaignRecord, System, bool]:
+    """The campaign, the system to run, and whether that is another one than the campaign's."""
+    stored = CampaignRecord.open(folder)
+    if stored.spec.system is None and not {"system", "data"} <= set(options):
+        raise InputError(
+            f"{str(folder)!r} does not say what it was made with, because it was started in Python: give --system "
+            "and --data, and --mutations if they were your own"
+        )
+    spec = located(stored.spec, folder, stored.directory) if stored.spec.system is not None else stored.spec
+    spec = replace(spec, **options)  # type: ignore[arg-type]
+    network = system_from(spec.system or "")
     fingerprint = str(getattr(network, "fingerprint", ""))
-    other = fingerprint != configuration.get("system") if fingerprint else given["system"] is not None
-    campaign = Campaign.open(
+    other = fingerprint != stored.identity.get("system") if fingerprint else "system" in options
+    record = CampaignRecord.open(
         folder,
-        seeds=used.load_data(),
-        model=None if other else _model(used, configuration.get("model")),
-        oracle=used.oracle(),
-        mutations=used.load_mutations(),
+        seeds=load_data(spec),
+        model=None if other else _model(spec, stored),
+        oracle=spec.build_oracle(),
+        mutations=build_mutations(spec),
     )
-    return campaign, network, other, used.limit
+    if other:
+        record.model = None
+    return record, network, other
 
 
-def _oracle(name: str) -> dict[str, Any]:
-    """The options that stand for an oracle, by the name under which a campaign stores it."""
-    name = name.partition(" (against")[0]  # the reference itself is stored
-    for option, oracle in (
-        ("wer_above", WordErrorRate),
-        ("cer_above", CharacterErrorRate),
-        ("spans_below", SpanDisagreement),
-    ):
-        above = name.rpartition(" ")[2]
-        with contextlib.suppress(ValueError, InputError):
-            if oracle(float(above)).name == name:
-                return {option: float(above)}
-    if name == Disagreement().name:
-        return {"disagreement": True}
-    raise InputError(f"the oracle was {name!r}, which is your own: replay in Python, where you can give it")
-
-
-def _model(used: Ingredients, fingerprint: Any) -> AbstractModel | None:
+def _model(spec: CampaignSpec, stored: CampaignRecord) -> AbstractModel | None:
     """The model of the campaign, to compare states; without it there is still the answer to compare."""
-    if fingerprint == "":
-        return None
+    if stored.model is not None or not stored.identity.get("model"):
+        return stored.model
+    why = stored.model_problem
     try:
-        model = used.load_model()
-        if model is not None and model.fingerprint == fingerprint:
+        model = load_model(spec, needed=False)
+        if model is not None and model.fingerprint == stored.identity["model"]:
             return model
-        why = "the model is not the one of the campaign"
     except (DeepCruiserError, click.UsageError) as error:
         why = str(error)
     click.echo(f"states are not compared: {why}", err=True)
     return None
 
 
-def _again(test: FailedTest, system: System, noise: str | None, limit_seconds: float | None) -> Replay:
-    if noise is not None:
-        test = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
-    return test.replay(system, limit_seconds=limit_seconds)
-
-
-def _moved(step: Any, noise: str) -> Any:
+def _moved(step: Any, noise: str | None) -> Any:
     """A transformation whose recording is in another folder now."""
-    if not isinstance(step, AddBackgroundNoise):
+    if noise is None or not isinstance(step, AddBackgroundNoise):
         return step
     return replace(step, recording=os.path.join(os.path.abspath(noise), os.path.basename(step.recording)))
 
 
-def _told(test: FailedTest, result: Replay, *, other: bool, states: bool) -> str:
-    """What came of a test: the test itself in two lines, and whether it still fails, and what differs."""
-    first, second = told(described(test))
+def _lines(test: FailedTest, result: Replay, *, other: bool, states: bool) -> str:
+    """A test in two lines, and whether it still fails, and what differs."""
+    first, second = failure_lines(failure_dict(test))
     if result.fails and not result.differences:
-        came = "fails as before: the same input, the same answer" + (", the same states" if states else "")
+        outcome = "fails as before: the same input, the same answer" + (", the same states" if states else "")
     elif result.fails:
-        came = "still fails, but " + "; ".join(result.differences)
+        outcome = "still fails, but " + "; ".join(result.differences)
+    elif other:
+        outcome = f"fixed: {quoted(result.output)}"
     else:
-        came = (
-            f"fixed: {quoted(result.output)}" if other else "does not fail any more: " + "; ".join(result.differences)
-        )
-    return f"{first}\n{second}\n    {printable(came, width=400)}"
+        outcome = "does not fail any more: " + "; ".join(result.differences)
+    return f"{first}\n{second}\n    {printable(outcome, width=400)}"
 
 
-def _described(test: FailedTest, result: Replay) -> dict[str, Any]:
+def _dict(test: FailedTest, result: Replay) -> dict[str, Any]:
     return {
-        **described(test),
+        **failure_dict(test),
         "fails": result.fails,
         "same": not result.differences,
         "differences": list(result.differences),
-        "output_now": as_json(result.output),
+        "output_now": summarise(result.output),
         "score_now": result.score,
     }
 

@@ -14,8 +14,8 @@ import torch
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
+from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.state import Guide
 from deepcruiser.cli import builtin
 from deepcruiser.corpora import read_corpus
 from deepcruiser.criteria import BSCov, criterion

@@ -7,43 +7,49 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.events import Event, Seeded
+from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
-from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.record import Campaign, FailedTest
-from deepcruiser.campaign.serialise import as_json
-from deepcruiser.campaign.state import Guide
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.serialise import summarise
+from deepcruiser.criteria import Criterion
 from deepcruiser.report.format import clock, counted, group_of, printable, quoted, rate
+from deepcruiser.transformations import to_dict
 
 #: So many of the failing tests are shown.
 WORST = 3
 
 
-def summary(campaign: Campaign, guide: Guide) -> dict[str, Any]:
-    """All figures of a campaign, as JSON holds them."""
-    first, last = campaign.history[0], campaign.history[-1]
-    failed = campaign.failed
-    seeds = [event for event in campaign.events if isinstance(event, Seeded)]
-    rejected = [e.reason for e in campaign.events if isinstance(e, Ran) and e.outcome == "rejected"]
+def summary(record: CampaignRecord) -> dict[str, Any]:
+    """All figures of a campaign, as JSON."""
+    guide, failed = record.spec.build_guide(), record.failed
+    rejected = [event.reason for event in record.runs if event.outcome == "rejected"]
     return {
-        "folder": os.fspath(campaign.folder),
-        "stopped": campaign.stopped,
-        "runs": campaign.runs,
-        "seconds": last["seconds"],
+        "folder": os.fspath(record.folder),
+        "stopped": record.stopped,
+        "runs": len(record.runs),
+        "seconds": record.seconds,
         "guide": guide.name,
-        "coverage": {
-            criterion.name: {"start": first["queue"][i], "queue": last["queue"][i], "executed": last["executed"][i]}
-            for i, criterion in enumerate(guide.criteria)
-        },
+        "coverage": {criterion.name: _coverage(record, criterion) for criterion in guide.criteria if record.model},
         "failing_tests": len(failed),
         "failed": dict(Counter(test.kind for test in failed)),
         "failing_inputs": len({test.digest for test in failed}),
         "failing_seeds": len({test.seed for test in failed}),
         "first_failure": min((test.number for test in failed), default=None),
-        "worst": [described(test) for test in worst(failed)],
+        "worst": [failure_dict(test) for test in worst(failed)],
         "rejected": dict(Counter(map(group_of, rejected))),
-        "seeds": len(seeds),
-        "set_aside": dict(Counter(event.reason for event in seeds if event.outcome != "kept")),
+        "seeds": len(record.seeds),
+        "set_aside": dict(Counter(event.reason for event in record.seeds if event.outcome != "kept")),
+    }
+
+
+def _coverage(record: CampaignRecord, criterion: Criterion) -> dict[str, float]:
+    model, start = record.model, [seed.visits for seed in record.seeds if seed.visits is not None]
+    assert model is not None
+    return {
+        "start": criterion.of(model, start),
+        "queue": record.coverage(criterion, queue=True).value,
+        "executed": record.coverage(criterion).value,
     }
 
 
@@ -59,17 +65,9 @@ def worst(failed: Sequence[FailedTest], count: int = WORST) -> list[FailedTest]:
     return chosen
 
 
-def described(test: FailedTest) -> dict[str, Any]:
-    """A failing test as JSON holds it."""
-    return {
-        "number": test.number,
-        "seed": test.seed,
-        "recipe": [str(step) for step in test.recipe],
-        "kind": test.kind,
-        "reference": as_json(test.reference),
-        "output": as_json(test.output),
-        "score": test.score,
-    }
+def failure_dict(test: FailedTest) -> dict[str, Any]:
+    """A failing test as JSON, with its recipe to read."""
+    return {**test.to_dict(), "recipe": [str(step) for step in test.recipe]}
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -93,12 +91,12 @@ def as_text(found: dict[str, Any]) -> str:
         f"{found['failing_seeds']:,} seeds; the first in run {found['first_failure']:,}. The worst:"
     )
     for test in found["worst"]:
-        lines += [f"  {line}" for line in told(test)]
+        lines += [f"  {line}" for line in failure_lines(test)]
     lines.append(f"all of them are in {os.path.join(found['folder'], 'failed')}")
     return "\n".join(lines)
 
 
-def told(test: dict[str, Any]) -> list[str]:
+def failure_lines(test: dict[str, Any]) -> list[str]:
     """A failing test in two lines: what came of it, and how it is made."""
     if test["kind"] == "wrong":
         score = f" ({test['score']:.0%})" if test["score"] != 1.0 or " " in str(test["reference"]) else ""
@@ -108,12 +106,12 @@ def told(test: dict[str, Any]) -> list[str]:
     return [f"{test['number']}: {what}", f"    {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"]
 
 
-def batch(status: Status) -> dict[str, Any]:
-    """What just happened, as JSON holds it."""
+def status_dict(status: Status) -> dict[str, Any]:
+    """What just happened, as JSON."""
     state = status.state
     names = [criterion.name for criterion in state.guide.criteria]
     return {
-        "type": "seeds" if not state.runs else "batch",
+        "type": "batch" if state.runs else "seeds",
         "runs": state.runs,
         "seconds": round(status.seconds, 3),
         "queue": len(state.queue),
@@ -122,22 +120,22 @@ def batch(status: Status) -> dict[str, Any]:
         "rejected": state.outcomes["rejected"],
         "coverage": {name: coverage.value for name, coverage in zip(names, state.coverages, strict=True)},
         "executed": {name: coverage.value for name, coverage in zip(names, state.executed, strict=True)},
-        "events": [_event(event, state.mutations) for event in status.events],
+        "events": [_event_dict(event) for event in status.events],
     }
 
 
-def _event(event: Event, mutations: Mutations) -> dict[str, Any]:
+def _event_dict(event: Event) -> dict[str, Any]:
     what: dict[str, Any]
     if isinstance(event, Seeded):
-        what = {"seed": event.seed, "reference": as_json(event.reference)}
+        what = {"seed": event.seed, "reference": summarise(event.reference)}
     else:
-        change = mutations.to_dict(event.transformation)
-        what = {"number": event.number, "parent": event.parent, "transformation": change}
+        what = {"number": event.number, "parent": event.parent, "changes": [to_dict(c) for c in event.changes]}
     return {
         **what,
         "outcome": event.outcome,
         "reason": event.reason,
-        "output": as_json(event.output),
+        "output": summarise(event.output),
         "score": event.score,
+        "doubt": event.doubt,
         "sha256": event.digest,
     }

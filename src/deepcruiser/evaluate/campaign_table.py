@@ -90,7 +90,7 @@ def compare(workers: Workers, *, seeds: int, runs: int, campaigns: int, base: in
     every = arms(experiment.partitions, base)
     # Campaigns with one random number begin alike, so those are asked for one after the other and find that known.
     tasks = [Task(arm, number, runs, base, names) for number in range(campaigns) for arm in every]
-    experiment.laboratory.gather(right)
+    experiment.cache.gather(right)
     found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=runs * len(tasks))
     by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
     return Campaigns(experiment, base, seeds, runs, by_arm)

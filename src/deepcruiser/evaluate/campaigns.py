@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,17 @@ import numpy as np
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.executors.local import Problem
-from deepcruiser.campaign.executors.processes import Mutant, Workshop
-from deepcruiser.campaign.loop import loop
-from deepcruiser.campaign.queue import Queue
-from deepcruiser.campaign.seeds import Seeds, sow
-from deepcruiser.campaign.state import Guide, Plan, State
+from deepcruiser.campaign.guide import Guide
+from deepcruiser.campaign.loop import judge_seed, loop
+from deepcruiser.campaign.scheduler import Mutant, scheduler
+from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.state import State
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import FIVE, BSCov, Criterion, criterion
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.evaluate.experiment import WORK, Experiment
-from deepcruiser.evaluate.records import Batch, Record
-from deepcruiser.evaluate.run_cache import Laboratory
+from deepcruiser.evaluate.records import Record
+from deepcruiser.evaluate.run_cache import CachedExecutor
 from deepcruiser.trace import Run
 
 
@@ -83,7 +81,7 @@ def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     name = hashlib.sha256(json.dumps([asdict(task), experiment.components, experiment.partitions]).encode()).hexdigest()
     path = experiment.folder / WORK / f"{name[:32]}.campaign"
     if path.is_file():
-        experiment.laboratory.watch(task.runs, 0)
+        experiment.cache.watch(task.runs, 0)
         return _read(path)
     found = _campaign(experiment, task)
     with atomic_write(path) as file:
@@ -91,85 +89,34 @@ def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     return found
 
 
-class Known(Seeds):
-    """Seeds whose inputs are what came of them."""
-
-    def __init__(self, seeds: Seeds, records: Sequence[Record]) -> None:
-        self._records = {record.seed: record for record in records}
-        self._texts = {name: seeds.text(name) for name in self._records}
-
-    def text(self, name: str) -> str | None:
-        return self._texts[name]
-
-    def __getitem__(self, name: str) -> Record:
-        return self._records[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
-
-
-class Bench(Workshop):
-    """A workshop whose mutants are what came of them: a batch is made and run when the first of it is asked for."""
-
-    def __init__(self, laboratory: Laboratory, queue: Queue) -> None:
-        super().__init__(laboratory.seeds, queue, laboratory.mutations.invalid, workers=0)
-        self._laboratory = laboratory
-        self._tests = queue.tests
-        #: The seconds that each batch took, by its name.
-        self.seconds: dict[str, float] = {}
-
-    def start(self, plan: Plan) -> list[Callable[[], Mutant]]:
-        tests = self._tests
-        recipes = [(tests[number].seed, (*tests[number].recipe, change)) for number, change in plan]
-        known: list[Batch] = []
-
-        def made(place: int) -> Mutant:
-            if not known:
-                known.append(self._laboratory.batch(recipes))
-                self.seconds[self._laboratory.name_of(recipes)] = known[0].seconds
-            record = known[0].records[place]
-            return Mutant(record, record.invalid, record.digest)
-
-        return [partial(made, place) for place in range(len(plan))]
-
-    def keep(self, number: int, value: Any) -> None:
-        """There is nothing to keep: the laboratory has it."""
-
-
 def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
-    arm, components = task.arm, experiment.components
-    guide = Guide((criterion(arm.criterion),), arm.keep)
-    state = State(
-        experiment.models[arm.partitions], guide, experiment.mutations, select=arm.select, pick=arm.pick
-    )  # fmt: skip
-    measured = Measured(experiment, task.base)
-    rng = np.random.default_rng(task.number)
-
-    def run(values: list[Record]) -> list[Run | Problem]:
-        return [record.result(components) for record in values]
-
-    seeds = Known(experiment.seeds, experiment.laboratory.gathered([(name, ()) for name in task.seeds]))
-    for sown in sow(seeds, state.coverages, run, experiment.oracle, batch_size=experiment.batch_size):
+    arm, size = task.arm, experiment.batch_size
+    model, guide = experiment.models[arm.partitions], Guide((criterion(arm.criterion),), arm.keep)
+    state = State(model, guide, experiment.mutations, scheduler(arm.select, arm.pick, experiment.mutations))
+    measured, rng = Measured(experiment, task.base), np.random.default_rng(task.number)
+    inputs = Inputs(experiment.seeds)
+    executor = CachedExecutor(experiment.cache, model, experiment.components)
+    for position, record in enumerate(experiment.cache.gathered([(name, ()) for name in task.seeds])):
+        seed = Mutant(-1 - position, -1 - position, record.seed, (), ())
+        sown = judge_seed(experiment.oracle, seed, executor.execution(record), experiment.seeds.text(record.seed))
         state.apply(sown)
         if sown.outcome == "kept":
-            measured.add(seeds[sown.seed], kept=True)
+            measured.add(record, kept=True)
     if not len(state.queue):
-        raise InputError(f"the system fails all {len(seeds)} seeds by the oracle, {experiment.oracle.name}")
+        raise InputError(f"the system fails all {len(task.seeds)} seeds by the oracle, {experiment.oracle.name}")
     history, ran = [measured.now(0)], []
-    with Bench(experiment.laboratory, state.queue) as bench:
-        for step in loop(state, bench, run, experiment.oracle, rng, batch_size=experiment.batch_size):
-            for event, record in zip(step.events, step.inputs, strict=True):
-                if isinstance(event, Ran):
-                    if event.outcome in ("kept", "dropped"):
-                        measured.add(record, kept=event.outcome == "kept")
-                    ran.append(_noted(event, record, state.queue.tests[event.parent].reference))
-            history.append(measured.now(state.runs))
-            if state.runs >= task.runs:
-                break
-    return {"history": history, "ran": ran, "seconds": bench.seconds}
+    ahead = 1 if size == 1 else 2
+    for step in loop(state, executor, experiment.oracle, inputs, rng, batch_size=size, ahead=ahead):
+        for event in step.events:
+            if isinstance(event, Ran):
+                record = executor.records[event.number]
+                if event.outcome in ("kept", "dropped"):
+                    measured.add(record, kept=event.outcome == "kept")
+                ran.append(_noted(event, record, state.queue.tests[event.parent].reference))
+        history.append(measured.now(state.runs))
+        if state.runs >= task.runs:
+            break
+    return {"history": history, "ran": ran, "seconds": executor.seconds}
 
 
 class Measured:

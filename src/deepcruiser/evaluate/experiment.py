@@ -22,8 +22,9 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.serialise import digest_of
+from deepcruiser.campaign.spec import mutations_component
 from deepcruiser.errors import FileError, InputError, MismatchError
-from deepcruiser.evaluate.run_cache import Laboratory
+from deepcruiser.evaluate.run_cache import RunCache
 from deepcruiser.oracles import Oracle
 from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import System
@@ -68,8 +69,8 @@ class Experiment:
                 raise InputError(f"{name} must be at least {least}, not {number}")
 
     @cached_property
-    def laboratory(self) -> Laboratory:
-        return Laboratory(
+    def cache(self) -> RunCache:
+        return RunCache(
             self.system,
             self.seeds,
             projections=self.profile.projections,
@@ -110,10 +111,10 @@ class Experiment:
     def _about(self) -> dict[str, Any]:
         return {
             "system": str(getattr(self.system, "fingerprint", "")),
-            "profile": self.laboratory.fingerprint[:16] + self.profile.origin.data,
+            "profile": self.cache.fingerprint[:16] + self.profile.origin.data,
             "data": digest_of([[name, self.seeds.text(name)] for name in self.seeds]),
             "oracle": self.oracle.name,
-            "mutations": self.mutations.described(),
+            "mutations": mutations_component(self.mutations).to_dict(),
             "seed": int(self.seed),
             "batch_size": int(self.batch_size),
         }

@@ -74,11 +74,11 @@ def choose_seeds(
 def run_batches(workers: Workers, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:
     """All batches, run side by side."""
     workers.do(_run_batch, batches, stage=stage, inputs=inputs)
-    return [workers.experiment.laboratory.known(batch) for batch in batches]
+    return [workers.experiment.cache.known(batch) for batch in batches]
 
 
 def _run_batch(experiment: Experiment, batch: Recipes) -> None:
-    experiment.laboratory.batch(batch)
+    experiment.cache.batch(batch)
 
 
 def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family]:
@@ -90,7 +90,7 @@ def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family
     workers.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
     found = []
     for seed in seeds:
-        batches = [experiment.laboratory.known(batch) for batch in _family(experiment, seed.seed, mutants)]
+        batches = [experiment.cache.known(batch) for batch in _family(experiment, seed.seed, mutants)]
         records = tuple(record for batch in batches for record in batch.records)
         found.append(Family(seed, records, sum(batch.seconds for batch in batches)))
     return found
@@ -98,7 +98,7 @@ def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family
 
 def _run_family(experiment: Experiment, unit: tuple[str, int]) -> None:
     for batch in _family(experiment, *unit):
-        experiment.laboratory.batch(batch)
+        experiment.cache.batch(batch)
 
 
 def _family(experiment: Experiment, name: str, mutants: int) -> tuple[Recipes, ...]:

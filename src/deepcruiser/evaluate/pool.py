@@ -104,7 +104,7 @@ class Workers:
         def count(inputs: int, steps: int) -> None:
             progress.advance(inputs, steps=steps)
 
-        self.experiment.laboratory.watch = count
+        self.experiment.cache.watch = count
         with one_thread():
             return [work(self.experiment, unit) for unit in units]
 
@@ -131,7 +131,7 @@ def _begin(load: Callable[[], Experiment] | None, counts: Any, stop: Any) -> Non
 
     assert load is not None
     _experiment = load()
-    _experiment.laboratory.watch = count
+    _experiment.cache.watch = count
 
 
 def _end_with_parent() -> None:

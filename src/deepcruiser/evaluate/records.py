@@ -11,10 +11,10 @@ import numpy as np
 
 from deepcruiser import archive
 from deepcruiser.abstraction.projections import Projected
-from deepcruiser.campaign.executors.local import Problem
-from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.serialise import from_json, to_json
+from deepcruiser.campaign.executors.base import Problem
+from deepcruiser.campaign.serialise import decode, encode
 from deepcruiser.trace import Run, Trace
+from deepcruiser.transformations import to_dict
 
 #: An input as a recipe: the seed's name and the transformations, in order.
 Recipe = tuple[str, tuple[Any, ...]]
@@ -33,6 +33,7 @@ class Record:
     digest: str
     problem: Problem | None
     output: Any
+    doubt: float | None
     states: Projected
     inputs: Projected
 
@@ -45,7 +46,7 @@ class Record:
         """What came of it, with a trace of the first components only."""
         if self.problem is not None:
             return self.problem
-        return Run(self.output, Trace(self.states[:, :components], self.inputs[:, :components]))
+        return Run(self.output, Trace(self.states[:, :components], self.inputs[:, :components]), self.doubt)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +60,16 @@ class Batch:
     def steps(self) -> int:
         return sum(len(record.inputs) for record in self.records)
 
-    def save(self, path: Path, mutations: Mutations) -> None:
+    def save(self, path: Path) -> None:
         about = [
             {
                 "seed": record.seed,
-                "recipe": [mutations.to_dict(change) for change in record.recipe],
+                "recipe": [to_dict(change) for change in record.recipe],
                 "invalid": record.invalid,
                 "digest": record.digest,
-                "problem": [record.problem.kind, record.problem.said] if record.problem else None,
-                "output": to_json(record.output),
+                "problem": [record.problem.kind, record.problem.message] if record.problem else None,
+                "output": encode(record.output),
+                "doubt": record.doubt,
             }
             for record in self.records
         ]
@@ -92,7 +94,8 @@ class Batch:
                     noted["invalid"],
                     noted["digest"],
                     Problem(*noted["problem"]) if noted["problem"] else None,
-                    from_json(noted["output"]),
+                    decode(noted["output"]),
+                    noted["doubt"],
                     states[i],
                     inputs[i],
                 )

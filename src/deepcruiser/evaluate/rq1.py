@@ -18,6 +18,7 @@ from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import KINDS, to_mutants
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Row, Table, shares
+from deepcruiser.transformations import to_dict
 
 #: Where the tenths of the index begin and end; 1.0 belongs to the last.
 EDGES = np.arange(11) / 10
@@ -65,7 +66,7 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
 
 
 def _row(experiment: Experiment, seed: Record, mutant: Record) -> dict[str, Any]:
-    change = experiment.mutations.to_dict(*mutant.recipe)
+    change = to_dict(*mutant.recipe)
     return {
         "seed": mutant.seed,
         "transformation": change.pop("name"),

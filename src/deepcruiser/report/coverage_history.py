@@ -1,8 +1,8 @@
-"""All five criteria over the course of a campaign, and the picture of its state space, from what it noted."""
+"""Every criterion over the course of a campaign, and the picture of its state space: folds over its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -10,59 +10,69 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import distinct, find, known
-from deepcruiser.campaign.territory import Ground, Who
+from deepcruiser.abstraction.sorted_sets import distinct, find
+from deepcruiser.campaign.events import Event, Seeded
+from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.coverage import Coverage
-from deepcruiser.criteria import BSCov, BTCov, ISCov, SBCov, WICov
+from deepcruiser.criteria import FIVE, Criterion, SBCov
 from deepcruiser.errors import InputError
 
-#: Steps of the boundary that is measured and drawn.
+#: Steps of the boundary that is drawn.
 STEPS = 2
 #: A picture of more cells is made coarser.
 _MOST_CELLS = 6000
 _NOTHING = np.empty(0, np.int64)
 
 
-class Measures:
-    """What a campaign covers of its model, as its territory grows."""
+class CoverageHistory:
+    """What a campaign covers of its model, as its events are added."""
 
-    def __init__(self, model: AbstractModel) -> None:
+    def __init__(self, model: AbstractModel, criteria: Sequence[Criterion] = ()) -> None:
         self.model = model
-        criteria = [BSCov, BTCov, ISCov, WICov]
+        every = [*FIVE, *(each for each in criteria if each not in FIVE)]
         try:
             self._boundary = model.boundary(STEPS)
-            criteria.insert(1, SBCov(STEPS))
         except InputError:  # the grid has no room for the cells beyond it
             self._boundary = _NOTHING
-        self._coverages = {criterion.name: Coverage(model, criterion) for criterion in criteria}
-        self._visited: dict[Who, list[IntArray]] = {"seeds": [], "passed": [], "failed": []}
-        #: Whether the campaign noted where it went from its beginning.
-        self.complete = False
+            every = [each for each in every if each != SBCov(STEPS)]
+        #: Of everything that ran without failing, and of the queue.
+        self.executed = [Coverage(model, each) for each in every]
+        self.queue = [Coverage(model, each) for each in every]
+        self._visited: dict[str, list[IntArray]] = {"seeds": [], "passed": [], "failed": []}
+        self._cells = dict.fromkeys(self._visited, _NOTHING)
 
     @property
     def names(self) -> list[str]:
-        return list(self._coverages)
+        return [coverage.criterion.name for coverage in self.executed]
 
-    def add(self, who: Who, ground: Ground) -> None:
-        """Count what was visited for the first time."""
-        states, transitions, choices, outside = ground
-        self.complete |= who == "seeds"
-        self._visited[who].append(np.concatenate([self.model.states[states], outside]))
-        if who == "failed":
+    def add(self, event: Event) -> None:
+        """Count what an event visits."""
+        visits = event.visits
+        if visits is None:
             return
-        boundary = known(find(self._boundary, outside))
-        news = {"BSCov": (states,), "BTCov": (transitions,), "ISCov": (choices,), "WICov": (choices, transitions)}
-        for name, coverage in self._coverages.items():
-            coverage.take(news.get(name, (boundary,)))
+        who = "seeds" if isinstance(event, Seeded) else "failed" if event.outcome == "failed" else "passed"
+        self._visited[who] += [self.model.states[visits.states], visits.outside]
+        if len(self._visited[who]) > 2000:
+            self._merge(who)
+        if who != "failed":
+            for coverage in self.executed:
+                coverage.add(visits)
+            for coverage in self.queue if event.outcome == "kept" else ():
+                coverage.add(visits)
 
     def values(self) -> list[float]:
         """The criteria as they are now, of everything that ran without failing."""
-        return [coverage.value for coverage in self._coverages.values()]
+        return [coverage.value for coverage in self.executed]
+
+    def _merge(self, who: str) -> IntArray:
+        self._cells[who] = distinct(np.concatenate([self._cells[who], *self._visited[who]]))
+        self._visited[who] = []
+        return self._cells[who]
 
     def space(self) -> dict[str, Any]:
         """The cells by pairs of components: how many states lie there, and how many of them were visited by whom."""
         model, axes = self.model, self.model.projections.states
-        layers = [model.states, self._boundary, *(_all(codes) for codes in self._visited.values())]
+        layers = [model.states, self._boundary, *map(self._merge, self._visited)]
         cells = [model.grid.decode(codes) for codes in layers]
         shown = min(3, axes.components)
         pairs = list(combinations(range(shown), 2)) or [(0, 0)]
@@ -76,12 +86,26 @@ class Measures:
             else [],
             "steps": STEPS,
             "cells": dict(zip(("training", "boundary", "seeds", "passed", "failed"), map(len, layers), strict=True)),
-            "outside": int((find(model.states, _all(self._visited["passed"])) < 0).sum()),
+            "outside": int((find(model.states, self._merge("passed")) < 0).sum()),
         }
 
 
-def _all(codes: Iterable[IntArray]) -> IntArray:
-    return distinct(np.concatenate([_NOTHING, *codes]))
+def course(record: CampaignRecord, criteria: Sequence[Criterion]) -> list[dict[str, Any]]:
+    """The coverage of everything that ran without failing, by these criteria, at each moment of a campaign."""
+    if record.model is None:
+        return [{"runs": runs, "seconds": seconds, "executed": []} for runs, seconds in record.moments]
+    coverages = [Coverage(record.model, criterion) for criterion in criteria]
+    events: Iterable[Event] = (event for event in record.seeds)
+    rows, done = [], 0
+    for runs, seconds in record.moments:
+        events = [*events, *record.runs[done:runs]]
+        for event in events:
+            if event.visits is not None and event.outcome in ("kept", "dropped"):
+                for coverage in coverages:
+                    coverage.add(event.visits)
+        events, done = (), runs
+        rows.append({"runs": runs, "seconds": seconds, "executed": [coverage.value for coverage in coverages]})
+    return rows
 
 
 def _projected(layers: list[IntArray], x: int, y: int) -> dict[str, Any]:

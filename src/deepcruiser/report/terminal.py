@@ -66,7 +66,7 @@ def status_line(reading: Reading) -> str:
 def failure_line(event: Ran, state: State) -> str:
     """A failing test in a line: what should have come, what came, and how the input is made."""
     parent = state.queue.tests[event.parent]
-    steps = " -> ".join(map(str, (*parent.recipe, event.transformation)))
+    steps = " -> ".join(map(str, (*parent.recipe, *event.changes)))
     if event.reason == "wrong":
         what = f"{quoted(parent.reference)} became {quoted(event.output)}"
     else:

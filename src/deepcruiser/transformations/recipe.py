@@ -24,24 +24,44 @@ def apply(recipe: Iterable[Callable[[T], T]], value: T) -> T:
     return value
 
 
-def to_dict(transformation: Change) -> dict[str, Any]:
-    """A transformation as what JSON can hold: `{"name": "ChangeSpeed", "factor": 1.07}`."""
-    name = type(transformation).__name__
-    if NAMES.get(name) is not type(transformation):
-        raise InputError(f"{name} is no transformation that could be read back; those known are: {', '.join(NAMES)}")
-    return {"name": name, **dataclasses.asdict(transformation)}
+def to_dict(change: Any) -> dict[str, Any]:
+    """A change as JSON holds it: `{"name": "ChangeSpeed", "factor": 1.07}`. Any frozen dataclass of plain values."""
+    if isinstance(change, UnknownChange):
+        return {"name": change.name, **change.parameters}
+    return {"name": type(change).__name__, **dataclasses.asdict(change)}
 
 
-def from_dict(data: Mapping[str, Any]) -> Change:
-    """The transformation that `to_dict` made this of, its parameters checked as always."""
+def from_dict(data: Mapping[str, Any], *, kinds: Iterable[type] = (), strict: bool = True) -> Any:
+    """The change that `to_dict` made this of, its parameters checked as always.
+
+    Those that come with the package are known, and so are `kinds`. Anything else is an error, or, if not `strict`, an
+    `UnknownChange`.
+    """
     if not isinstance(data, Mapping):
         raise InputError(f"a transformation must be a mapping with a name and its parameters, not {data!r}")
-    name = data.get("name")
-    kind = NAMES.get(name) if isinstance(name, str) else None
+    name, parameters = data.get("name"), {key: value for key, value in data.items() if key != "name"}
+    known: dict[str, type[Any]] = {**NAMES, **{kind.__name__: kind for kind in kinds}}
+    kind = known.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise InputError(f"no transformation {name!r}; those known are: {', '.join(NAMES)}")
-    given = {key: value for key, value in data.items() if key != "name"}
+        if strict:
+            raise InputError(f"no transformation {name!r}; those known are: {', '.join(known)}")
+        return UnknownChange(str(name), parameters)
     needed = [field.name for field in dataclasses.fields(kind)]
-    if set(given) != set(needed):
-        raise InputError(f"{name} needs the parameters {', '.join(needed)}, not {', '.join(map(str, given)) or 'none'}")
-    return kind(**given)
+    if set(parameters) != set(needed):
+        names = ", ".join(map(str, parameters)) or "none"
+        raise InputError(f"{name} needs the parameters {', '.join(needed)}, not {names}")
+    return kind(**parameters)
+
+
+@dataclasses.dataclass(frozen=True)
+class UnknownChange:
+    """A change whose class is not at hand: it can be shown, but not applied."""
+
+    name: str
+    parameters: Mapping[str, Any] = dataclasses.field(hash=False)
+
+    def __call__(self, value: Any) -> Any:
+        raise InputError(f"{self} cannot be applied: pass the mutations that define {self.name}")
+
+    def __repr__(self) -> str:
+        return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in self.parameters.items())})"

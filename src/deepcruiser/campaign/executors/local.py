@@ -1,29 +1,114 @@
-"""Running a system that may crash, hang, or answer with what is no number."""
+"""Executing mutants in this process: making them, and running a system that may crash, hang, or answer with NaN."""
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from deepcruiser.errors import InputError
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.campaign.executors.base import Execution, Executor, Problem
+from deepcruiser.campaign.scheduler import Mutant
+from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.serialise import digest_of
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.oracles import is_finite
 from deepcruiser.trace import Run, System
 
+#: Why a mutant of the seed is not valid, or None: `invalid(seed, mutant)`.
+Invalid = Callable[[Any, Any], str | None]
 
-@dataclass(frozen=True)
-class Problem:
-    """What came instead of a run: "crash" or "time-out", and what was said."""
 
-    kind: str
-    said: str
+@dataclass(frozen=True, eq=False)
+class Made:
+    """An input that was made, and why it is not to be run, if so."""
+
+    value: Any
+    digest: str
+    invalid: str = ""
+    problem: Problem | None = None
+
+
+class LocalExecutor(Executor):
+    """Makes and runs mutants in this process, a batch at a time, when the executions are asked for."""
+
+    def __init__(
+        self,
+        system: System,
+        model: AbstractModel | None,
+        inputs: Inputs,
+        invalid: Invalid,
+        *,
+        limit_seconds: float | None = 60.0,
+    ) -> None:
+        self._system, self._model = system, model
+        self._inputs, self._invalid = inputs, invalid
+        self._limit_seconds = limit_seconds
+
+    def submit(self, mutants: Sequence[Mutant]) -> Callable[[], list[Execution]]:
+        return lambda: self.run(mutants, [self._make(mutant) for mutant in mutants])
+
+    def run(self, mutants: Sequence[Mutant], made: Sequence[Made]) -> list[Execution]:
+        """Run the system on inputs that were made."""
+        for mutant, each in zip(mutants, made, strict=True):
+            self._inputs.note(mutant.seed, mutant.recipe, each.value)
+        values = [each.value for each in made if not each.invalid and each.problem is None]
+        results = iter(run_all(self._system, values, limit_seconds=self._limit_seconds))
+        return [
+            Execution(each.digest, each.invalid, problem=each.problem)
+            if each.invalid or each.problem is not None
+            else execution(each.digest, next(results), self._model)
+            for each in made
+        ]
+
+    def _make(self, mutant: Mutant) -> Made:
+        if not mutant.recipe:
+            return read_seed(self._inputs, mutant.seed)
+        parent = self._inputs.parent(mutant.seed, mutant.inherited)
+        return make(mutant.changes, parent, self._inputs.seeds[mutant.seed], self._invalid)
+
+
+def read_seed(inputs: Inputs, name: str) -> Made:
+    """A seed, or why it cannot be read."""
+    try:
+        value = inputs.seeds[name]
+    except DeepCruiserError as error:
+        return Made(None, "", problem=Problem("unreadable", str(error)))
+    return Made(value, digest_of(value))
+
+
+def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Made:
+    """A mutant; if a change raises an error, there is none, and the reason says why."""
+    try:
+        for change in changes:
+            value = change(value)
+        return Made(value, digest_of(value), invalid(seed, value) or "")
+    except Exception as error:
+        return Made(None, "", f"not made: {type(error).__name__}: {error}")
+
+
+def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -> Execution:
+    """What came of an input that was run."""
+    if isinstance(result, Problem):
+        return Execution(digest, problem=result)
+    doubt, visits, problem = getattr(result, "doubt", None), None, None
+    trace = result.trace if model is None else result.traced
+    try:
+        if model is not None and trace is not None and is_finite(result.output):
+            visits = model.visits(trace)
+        elif trace is not None and not is_finite(trace.states):
+            problem = Problem("not finite", "")
+    except InputError as error:  # states that are not finite, or so far out that no cell has a number there
+        problem = Problem("not finite", str(error))
+    return Execution(digest, output=result.output, doubt=doubt, visits=visits, problem=problem)
 
 
 def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | None) -> list[Run | Problem]:
-    """Run a batch; if it fails as a whole, each input alone, so that one of them spoils no other."""
+    """Run a batch; if it fails as a whole, each input alone, so that one of them does not spoil the others."""
     if not inputs:
         return []
     try:

@@ -1,4 +1,4 @@
-"""Where mutants are made: in other processes, while the network runs on those made before."""
+"""Executing mutants with other processes: they make the mutants while the network runs on those made before."""
 
 from __future__ import annotations
 
@@ -8,139 +8,92 @@ import signal
 import sys
 import threading
 import warnings
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from multiprocessing.reduction import ForkingPickler
-from types import ModuleType, TracebackType
-from typing import Any, Self
+from types import ModuleType
+from typing import Any
 
-from deepcruiser.campaign.queue import Queue, Test
-from deepcruiser.campaign.serialise import digest_of
-from deepcruiser.campaign.state import Plan
+from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.executors.local import Invalid, LocalExecutor, Made, make, read_seed
+from deepcruiser.campaign.scheduler import Mutant
+from deepcruiser.campaign.seeds import Inputs
 from deepcruiser.errors import InputError
 
-#: Inputs of so many tests are held ready; the others are made again from their recipes.
-_READY = 256
 
-Invalid = Callable[[Any, Any], str | None]
+class ProcessExecutor(Executor):
+    """Makes mutants in `workers` processes; the system runs in this one.
 
-
-@dataclass(frozen=True, eq=False)
-class Mutant:
-    """A transformed input, and why it is not valid, if it is not."""
-
-    value: Any
-    invalid: str
-    digest: str
-
-
-class Workshop:
-    """Makes the mutants of a plan in `workers` processes; with none, here and when they are asked for.
-
-    A mutant depends on its recipe alone, so the number of workers changes nothing but the time, and if the processes
-    are killed, the mutants are made here.
+    If the processes are killed, mutants are made in this process from then on, with a warning.
     """
 
     def __init__(
-        self, seeds: Mapping[str, Any], queue: Queue, invalid: Invalid, *, workers: int, kinds: tuple[Any, ...] = ()
+        self, local: LocalExecutor, inputs: Inputs, invalid: Invalid, *, workers: int, kinds: tuple[Any, ...] = ()
     ) -> None:
-        self.seeds = seeds
-        self._queue = queue
-        self._invalid = invalid
-        self._ready: OrderedDict[int, Any] = OrderedDict()
+        self._local, self._inputs, self._invalid = local, inputs, invalid
         self._sendable: set[type] = set()
-        self._pool: ProcessPoolExecutor | None = None
-        if workers:
-            context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-            if os.name == "posix":
-                context.set_forkserver_preload(["deepcruiser.transformations"])
-            self._pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_work)
-            with _without_main((*kinds, invalid)):
-                for _ in range(workers):  # they take seconds to start, and the seeds can run meanwhile
-                    self._pool.submit(os.getpid)
+        context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+        if os.name == "posix":
+            context.set_forkserver_preload(["deepcruiser.transformations"])
+        self._pool: ProcessPoolExecutor | None = ProcessPoolExecutor(
+            workers, mp_context=context, initializer=start_worker
+        )
+        with _without_main((*kinds, invalid)):
+            for _ in range(workers):  # they take seconds to start, and the seeds can run meanwhile
+                self._pool.submit(os.getpid)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=True)
 
-    def start(self, plan: Plan) -> list[Callable[[], Mutant]]:
-        """Begin to make the mutants of a plan; each is there when it is called for."""
-        return [self._start(transformation, self._queue.tests[number]) for number, transformation in plan]
+    def submit(self, mutants: Sequence[Mutant]) -> Callable[[], list[Execution]]:
+        making = [self._start(mutant) for mutant in mutants]
+        return lambda: self._local.run(mutants, [made() for made in making])
 
-    def _start(self, transformation: Any, test: Test) -> Callable[[], Mutant]:
-        job = (transformation, self.input_of(test), self.seeds[test.seed], self._invalid)
+    def _start(self, mutant: Mutant) -> Callable[[], Made]:
+        if not mutant.recipe:
+            return partial(read_seed, self._inputs, mutant.seed)
+        parent = self._inputs.parent(mutant.seed, mutant.inherited)
+        job = (mutant.changes, parent, self._inputs.seeds[mutant.seed], self._invalid)
         if self._pool is None:
             return partial(make, *job)
-        if type(transformation) not in self._sendable:  # a pool that fails to send may hang at its end
-            with _sending(job):
-                ForkingPickler.dumps(job)
-            self._sendable.add(type(transformation))
+        for change in mutant.changes:
+            if type(change) not in self._sendable:  # a pool that fails to send may hang at its end
+                with _sending(job):
+                    ForkingPickler.dumps(job)
+                self._sendable.add(type(change))
         try:
-            with _without_main(job):
+            with _without_main((*mutant.changes, self._invalid)):
                 return partial(self._made, self._pool.submit(make, *job), job)
         except BrokenProcessPool:
             return partial(self._made_here, job)
 
-    def _made(self, future: Future[Mutant], job: tuple[Any, ...]) -> Mutant:
+    def _made(self, future: Future[Made], job: tuple[Any, ...]) -> Made:
         try:
-            with _sending(job):  # and back; errors of the job's own are caught by `make`
+            with _sending(job):  # and back; errors of the job itself are caught by `make`
                 return future.result()
         except BrokenProcessPool:
             return self._made_here(job)
 
-    def _made_here(self, job: tuple[Any, ...]) -> Mutant:
+    def _made_here(self, job: tuple[Any, ...]) -> Made:
         if self._pool is not None:
-            said = "the worker processes were killed (out of memory?): mutants are made in this process from now on"
-            warnings.warn(said, RuntimeWarning, stacklevel=2)
+            message = "the worker processes were killed (out of memory?); mutants are made in this process from now on"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
             self._pool = None
         return make(*job)
 
-    def keep(self, number: int, value: Any) -> None:
-        """Hold the input of a test ready."""
-        self._ready[number] = value
-        if len(self._ready) > _READY:
-            self._ready.popitem(last=False)
 
-    def input_of(self, test: Test) -> Any:
-        """The input of a test, from its recipe if it is not at hand."""
-        if not test.recipe:
-            return self.seeds[test.seed]
-        if test.number in self._ready:
-            self._ready.move_to_end(test.number)
-            return self._ready[test.number]
-        value = self.seeds[test.seed]
-        for transformation in test.recipe:
-            value = transformation(value)
-        self.keep(test.number, value)
-        return value
+def start_worker() -> None:
+    """Prepare a worker process: it leaves Ctrl-C to the parent, and ends when the parent ends, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
-def make(transformation: Any, value: Any, seed: Any, invalid: Invalid) -> Mutant:
-    """One mutant; a transformation that fails makes none, and says why."""
-    try:
-        mutant = transformation(value)
-        return Mutant(mutant, invalid(seed, mutant) or "", digest_of(mutant))
-    except Exception as error:
-        return Mutant(None, f"not made: {type(error).__name__}: {error}", "")
-
-
-def _begin_work() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the campaign, which then ends its workers
-    threading.Thread(target=_end_with_the_campaign, daemon=True).start()
-
-
-def _end_with_the_campaign() -> None:
-    """Idle workers wait for work from a queue that they hold open themselves, and would outlive a killed campaign."""
+def _end_with_parent() -> None:
+    """Idle workers wait for a queue that they hold open themselves, and would outlive a parent that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -154,20 +107,21 @@ def _sending(job: tuple[Any, ...]) -> Iterator[None]:
     except BrokenProcessPool:
         raise
     except Exception as error:
+        changes = " -> ".join(map(str, job[0]))
         raise InputError(
-            f"{job[0]}, its input or the check of its result cannot go to another process ({error}): define them "
-            "at the top of a module, or give workers=0"
+            f"{changes}, its input or the check of its result cannot be sent to another process ({error}): define "
+            "them at the top of a module, or use workers=0"
         ) from error
 
 
 @contextmanager
-def _without_main(job: tuple[Any, ...]) -> Iterator[None]:
-    """Workers that start here do not import the script that the campaign was called from, unless the job is from there.
+def _without_main(parts: tuple[Any, ...]) -> Iterator[None]:
+    """Keep workers that start now from importing the calling script, unless one of the parts is defined there.
 
     They would run it, campaign and all, if it does not say `if __name__ == "__main__"`.
     """
     main = sys.modules["__main__"]
-    if not any(getattr(part, "__module__", "") == "__main__" for part in job):
+    if not any(getattr(part, "__module__", "") == "__main__" for part in parts):
         sys.modules["__main__"] = ModuleType("__main__")
     try:
         yield

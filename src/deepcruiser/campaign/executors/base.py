@@ -1,0 +1,58 @@
+"""The seam between planning and running: a plan in, an `Execution` for each of its mutants out, in the plan's order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.scheduler import Mutant
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What came instead of an answer: "crash", "time-out", "not finite" or "unreadable", and the message."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Execution:
+    """What a verdict needs to know of a mutant that was made and run; no audio and no states.
+
+    `invalid` says why the mutant was not run; it is empty if it was. There are visits if there is a model and the
+    system gave a trace.
+    """
+
+    digest: str
+    invalid: str = ""
+    output: Any = None
+    doubt: float | None = None
+    visits: Visits | None = None
+    problem: Problem | None = None
+
+
+class Executor(ABC):
+    """Makes mutants from their recipes and runs the system on them.
+
+    An execution depends on its recipe alone, so it does not matter where and in which order mutants are executed.
+    """
+
+    @abstractmethod
+    def submit(self, mutants: Sequence[Mutant]) -> Callable[[], Sequence[Execution]]:
+        """Begin to execute a batch; call what this returns for the executions, in the order of the batch."""
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to end)
+        """End what was started for executing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,85 @@
+"""A failing test: a mutant that the system gets wrong, as a recipe that makes it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.queue import Test
+from deepcruiser.campaign.serialise import summarise
+from deepcruiser.trace import System
+from deepcruiser.transformations import to_dict
+
+if TYPE_CHECKING:
+    from deepcruiser.campaign.record import CampaignRecord
+    from deepcruiser.campaign.replay import Replay
+
+
+@dataclass(frozen=True, eq=False)
+class FailedTest:
+    """A mutant that the system gets wrong: its seed, what was done to it, in order, and what came of it."""
+
+    number: int
+    seed: str
+    #: The place of the seed among all seeds.
+    position: int
+    recipe: tuple[Any, ...]
+    #: The kind of failure: "wrong", "crash", "time-out" or "not finite".
+    kind: str
+    reference: Any
+    output: Any
+    score: float
+    doubt: float | None
+    #: SHA-256 of the input.
+    digest: str
+    visits: Visits | None = field(repr=False)
+    #: The campaign that it was found in, which knows the seeds.
+    record: CampaignRecord | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, event: Ran, parent: Test, record: CampaignRecord | None = None) -> FailedTest:
+        """The failing test of an event, made of its parent in the queue."""
+        recipe = (*parent.recipe, *event.changes)
+        judged = event.reason, parent.reference, event.output, event.score, event.doubt, event.digest, event.visits
+        return cls(event.number, parent.seed, parent.position, recipe, *judged, record)
+
+    def __str__(self) -> str:
+        steps = " -> ".join(map(str, self.recipe))
+        if self.kind != "wrong":
+            return f"{self.kind}: {self.output}\n  {self.seed}: {steps}"
+        score = f" ({self.score:.0%})" if isinstance(self.output, str) else ""
+        return f"{self.reference!r} became {self.output!r}{score}\n  {self.seed}: {steps}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The failing test as JSON."""
+        return {
+            "number": self.number,
+            "seed": self.seed,
+            "recipe": [to_dict(change) for change in self.recipe],
+            "kind": self.kind,
+            "reference": summarise(self.reference),
+            "output": summarise(self.output),
+            "score": self.score,
+            "doubt": self.doubt,
+            "sha256": self.digest,
+        }
+
+    def make(self) -> Any:
+        """The failing input, made again from its seed."""
+        return self._record.inputs.make(self.seed, self.recipe)
+
+    def replay(
+        self, system: System, *, model: AbstractModel | None = None, limit_seconds: float | None = None
+    ) -> Replay:
+        """Make the input again, run the system on it, and compare input, answer and states with what was stored."""
+        from deepcruiser.campaign.replay import replay
+
+        return replay(self, self._record, system, model=model, limit_seconds=limit_seconds)
+
+    @property
+    def _record(self) -> CampaignRecord:
+        assert self.record is not None, "only the tests of a CampaignRecord can be made again"
+        return self.record

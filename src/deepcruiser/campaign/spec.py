@@ -1,0 +1,309 @@
+"""Everything that defines a campaign, as data: the same in a file, in the campaign's folder, and in Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, Self, TypeVar
+
+from deepcruiser.campaign.guide import BASELINES, Guide
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.scheduler import PICK, SELECT, Scheduler, scheduler
+from deepcruiser.campaign.serialise import summarise
+from deepcruiser.criteria import criterion
+from deepcruiser.errors import InputError
+from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
+
+T = TypeVar("T")
+#: The least values of numbers.
+_LEAST = (("batch_size", 1), ("window", 1), ("seed", 0), ("runs", 0), ("minutes", 0), ("limit_seconds", 0))
+#: The oracles that a spec can name, with the option of `deepcruiser fuzz` for each and the field that it sets.
+ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
+    (WordErrorRate, "--wer-above", "above"),
+    (CharacterErrorRate, "--cer-above", "above"),
+    (SpanDisagreement, "--spans-below", "below"),
+    (Disagreement, "--disagreement", None),
+)
+#: Unless told otherwise, an answer fails if more than this share of its words is wrong.
+WER_ABOVE = 0.3
+
+
+@dataclass(frozen=True)
+class Component:
+    """A part of a campaign as data: its type, and its parameters as JSON holds them."""
+
+    type: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, value: Any) -> Self:
+        """The description of a frozen dataclass; of any other object only its type is known."""
+        known = dataclasses.is_dataclass(value)
+        parameters = {each.name: getattr(value, each.name) for each in fields(value)} if known else {}
+        return cls(type(value).__name__, {name: summarise(v) for name, v in parameters.items() if v is not None})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"type": self.type, **self.parameters}
+
+    @classmethod
+    def from_dict(cls, name: str, data: Any) -> Self:
+        """Read what `to_dict` made; `name` is the field that it stands in."""
+        if not isinstance(data, Mapping) or not isinstance(data.get("type"), str):
+            raise InputError(f"{name} must be a table with a type, such as {{type = ...}}, not {data!r}")
+        return cls(data["type"], {key: value for key, value in data.items() if key != "type"})
+
+    def check(self, name: str, known: Iterable[str]) -> None:
+        """Refuse parameters other than those known."""
+        for key, value in self.parameters.items():
+            if key not in known:
+                raise unknown(f"field of the {name} {self.type}", key, known, value=value)
+
+    def build(self, name: str, kinds: Iterable[Callable[..., T]]) -> T:
+        """The object that this describes, of one of these classes."""
+        by_name = {kind.__name__: kind for kind in kinds}
+        if self.type not in by_name:
+            raise unknown(f"type of {name}", self.type, by_name)
+        kind = by_name[self.type]
+        self.check(name, [each.name for each in fields(kind)])  # type: ignore[arg-type]
+        try:
+            return kind(**self.parameters)
+        except TypeError as error:
+            raise InputError(f"the {name} {self.to_dict()} cannot be made: {error}") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CampaignSpec:
+    """Everything that defines a campaign, as data.
+
+    The first fields say where things are, as they were typed; they are empty in a campaign that was started in Python.
+    `window` is how far planning runs ahead: run i is planned from the state after run i - window. None means two
+    batches, or one run where batches have one.
+    """
+
+    system: str | None = None
+    data: str | None = None
+    profile: str | None = None
+    partitions: int | None = None
+    input_partitions: int = 10
+    model: str | None = None
+    mutations_source: str | None = None
+
+    guide: Component = Component("coverage", {"criteria": ["BSCov"]})
+    oracle: Component = Component("WordErrorRate", {"above": WER_ABOVE})
+    mutations: Component = field(default_factory=lambda: mutations_component(Mutations()))
+    scheduler: Component = Component("rarity", {"pick": "thompson"})
+    seed: int = 0
+    batch_size: int = 16
+    window: int | None = None
+
+    minutes: float | None = None
+    runs: int | None = None
+    until_coverage: float | None = None
+    limit_seconds: float | None = 60.0
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST:
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise InputError(f"{name} must be at least {least}, not {value}")
+        self.build_scheduler(Mutations())
+
+    @property
+    def ahead(self) -> int:
+        """How many batches are planned before the first of them is judged."""
+        window = self.window or (1 if self.batch_size == 1 else 2 * self.batch_size)
+        return max(1, window // self.batch_size)
+
+    def build_guide(self) -> Guide:
+        """The guide that the spec describes."""
+        if self.guide.type not in ("coverage", *BASELINES):
+            raise unknown("type of guide", self.guide.type, ("coverage", *BASELINES))
+        self.guide.check("guide", ("criteria",))
+        names = self.guide.parameters.get("criteria", ["BSCov"])
+        if not _are_names(names) or (self.guide.type == "coverage" and not names):
+            raise InputError(f"the criteria of the guide must be a list of names, such as ['BSCov'], not {names!r}")
+        keep = "guided" if self.guide.type == "coverage" else self.guide.type
+        return Guide(tuple(map(criterion, names)), keep)  # type: ignore[arg-type]
+
+    def build_oracle(self) -> Oracle:
+        """The oracle that the spec describes, if it is one of ours."""
+        oracle: Oracle = self.oracle.build("oracle", [kind for kind, _, _ in ORACLES])
+        return oracle
+
+    def build_mutations(self) -> Mutations:
+        """The mutations that the spec describes, if they are ours."""
+        kinds, ranges = self.mutations.parameters.get("kinds"), self.mutations.parameters.get("ranges", {})
+        if self.mutations.type == "own":
+            raise InputError("the mutations are your own and a spec cannot hold them: pass mutations=, or --mutations")
+        ready_made = {"sound": Mutations.all_of_sound(), "text": Mutations.text(), "series": Mutations.series()}
+        if self.mutations.type not in ready_made:
+            raise unknown("type of mutations", self.mutations.type, (*ready_made, "own"))
+        self.mutations.check("mutations", ("kinds", "ranges"))
+        ready = ready_made[self.mutations.type]
+        if kinds is None:
+            return replace(Mutations.sound() if self.mutations.type == "sound" else ready, ranges=_ranges(ranges))
+        if not _are_names(kinds):
+            raise InputError(f"the kinds of the mutations must be a list of names, not {kinds!r}")
+        by_name = {kind.__name__: kind for kind in ready.kinds}
+        for name in kinds:
+            if name not in by_name:
+                raise unknown("kind of mutation", name, by_name)
+        return replace(ready, kinds=tuple(by_name[name] for name in kinds), ranges=_ranges(ranges))
+
+    def build_scheduler(self, mutations: Mutations) -> Scheduler:
+        """The scheduler that the spec describes, which draws from the mutations."""
+        if self.scheduler.type not in SELECT:
+            raise unknown("type of scheduler", self.scheduler.type, SELECT)
+        self.scheduler.check("scheduler", ("pick",))
+        pick = self.scheduler.parameters.get("pick", "uniform")
+        if pick not in tuple(PICK):  # it may be a list, which is no key
+            raise unknown("value of pick", pick, PICK)
+        return scheduler(self.scheduler.type, pick, mutations)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The spec as JSON and TOML hold it; fields without a value are left out."""
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: value.to_dict() if isinstance(value, Component) else value
+            for name, value in values.items()
+            if value is not None or name == "limit_seconds"
+        } | ({"limit_seconds": 0.0} if self.limit_seconds is None else {})
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` made, or what a user wrote."""
+        if not isinstance(data, Mapping):
+            raise InputError(f"a campaign's spec must be a table of its fields, not {data!r}")
+        known = {each.name: each for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, value in data.items():
+            if name not in known:
+                raise unknown("field of a campaign", name, known, value=value)
+            if name in ("guide", "oracle", "mutations", "scheduler"):
+                values[name] = Component.from_dict(name, value)
+            else:
+                values[name] = _checked(name, value, str(known[name].type))
+        values["limit_seconds"] = values.get("limit_seconds", 60.0) or None
+        return cls(**values)
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            return cls.from_dict(json.loads(text))
+        except json.JSONDecodeError as error:
+            raise InputError(f"the campaign's spec is not valid JSON: {error}") from None
+
+    def to_toml(self) -> str:
+        import tomli_w
+
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"the campaign's spec is not valid TOML: {error}") from None
+
+    def command_line(self, folder: str, *, program: str = "deepcruiser") -> str:
+        """What to type to start the campaign, or to resume it."""
+        return shlex.join([*program.split(), "fuzz", *self._options(), "-o", folder])
+
+    def _options(self) -> list[str]:
+        default, words = CampaignSpec(), []
+        plain = ("system", "data", "profile", "partitions", "input_partitions", "model")
+        rest = ("seed", "batch_size", "window", "minutes", "runs", "until_coverage")
+        for name in (*plain, *rest):
+            if getattr(self, name) != getattr(default, name):
+                words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        if self.guide != default.guide:
+            baseline = [] if self.guide.type == "coverage" else [self.guide.type]
+            words += ["--guide", ",".join([*baseline, *self.guide.parameters.get("criteria", ())])]
+        words += self._oracle_options(default) + self._mutation_options(default)
+        if self.scheduler != default.scheduler:
+            words += [
+                "--scheduler",
+                self.scheduler.type,
+                "--pick",
+                str(self.scheduler.parameters.get("pick", "uniform")),
+            ]
+        if self.limit_seconds != default.limit_seconds:
+            words += ["--limit-seconds", _number(self.limit_seconds or 0)]
+        return words
+
+    def _oracle_options(self, default: CampaignSpec) -> list[str]:
+        words = []
+        for kind, option, name in ORACLES:
+            if self.oracle.type == kind.__name__ and self.oracle != default.oracle:
+                words += [option, *([_number(self.oracle.parameters[name])] if name else [])]
+        against = self.oracle.parameters.get("against")
+        return [*words, *(["--against", str(against)] if against else [])]
+
+    def _mutation_options(self, default: CampaignSpec) -> list[str]:
+        if self.mutations_source is not None:
+            return ["--mutations", self.mutations_source]
+        words = [] if self.mutations.type in ("sound", "own") else ["--mutations", self.mutations.type]
+        kinds = self.mutations.parameters.get("kinds")
+        ranges = {name: dict(some) for name, some in self.mutations.parameters.get("ranges", {}).items()}
+        noise = ranges.get("AddBackgroundNoise", {}).pop("folder", None)
+        if self.mutations.type == "sound" and kinds != default.mutations.parameters["kinds"]:
+            words += ["--transformations", ",".join(kinds or ())]
+        words += ["--noise", noise] if noise else []
+        for kind, some in ranges.items():
+            for name, (low, high) in some.items():
+                words += ["--range", f"{kind}.{name}={_number(low)},{_number(high)}"]
+        return words
+
+
+def guide_component(guide: Guide) -> Component:
+    """A guide as data."""
+    kind = "coverage" if guide.keep == "guided" else guide.keep
+    return Component(kind, {"criteria": [each.name for each in guide.criteria]})
+
+
+def mutations_component(mutations: Mutations) -> Component:
+    """Mutations as data: those of sound, text or series whole, of others what tells them apart."""
+    return Component(mutations.type, summarise(mutations.description))
+
+
+def unknown(what: str, name: str, known: Iterable[str], *, value: Any = None) -> InputError:
+    """The error for a name that nothing has, with the nearest one that something has."""
+    names = list(known)
+    near = get_close_matches(str(name), names, 1, 0.5)
+    given = "" if value is None else f" (given: {value!r})"
+    remedy = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names)}"
+    return InputError(f"unknown {what} {name!r}{given}; {remedy}")
+
+
+def _number(value: float) -> str:
+    """A number in as few digits as tell it from all others."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+def _ranges(value: Any) -> Mapping[str, Mapping[str, Any]]:
+    if not isinstance(value, Mapping) or not all(isinstance(some, Mapping) for some in value.values()):
+        raise InputError(f"the ranges of the mutations must be a table of tables, not {value!r}")
+    return value
+
+
+def _checked(name: str, value: Any, expected: str) -> Any:
+    """The value, if it has the type of its field."""
+    kinds = {"str": str, "int": int, "float": (int, float)}
+    words = [word for word in kinds if word in expected.split(" | ")]
+    if isinstance(value, bool) or not any(isinstance(value, kinds[word]) for word in words):  # type: ignore[arg-type]
+        names = {"str": "a text", "int": "a whole number", "float": "a number"}
+        raise InputError(f"{name} must be {names[words[0]]}, not {value!r}")
+    return float(value) if words == ["float"] else value

@@ -1,0 +1,205 @@
+"""The options of a campaign: from the command line to a `CampaignSpec`, and from a spec to the objects it names."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.spec import ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
+from deepcruiser.cli import builtin
+from deepcruiser.cli.resolve import PROCESS, READY_MADE, data_from, model_from, mutations_from
+from deepcruiser.errors import InputError
+from deepcruiser.oracles import Disagreement
+from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
+
+Command = Callable[..., Any]
+
+
+def judging_options(command: Command) -> Command:
+    """What counts as a failure, and what may be done to an input: shared by `fuzz` and `evaluate`."""
+    options = [
+        click.option(
+            "--wer-above",
+            type=float,
+            show_default=False,
+            help=f"Fail if the word error rate exceeds this.  [default: {WER_ABOVE}]",
+        ),
+        click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
+        click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
+        click.option(
+            "--spans-below", type=float, help="Fail if spans of time overlap with those of the seed by less than this."
+        ),
+        click.option(
+            "--against",
+            type=click.Choice(["text", "output"]),
+            help="Compare with the text of the seed or with the answer to it.  [default: the text, if there is one]",
+        ),
+        click.option(
+            "--transformations",
+            metavar="NAMES",
+            help="The transformations to use, separated by commas, or all.  [default: the nine of the paper]",
+        ),
+        click.option("--noise", metavar="FOLDER", help="A folder of recordings; turns on AddBackgroundNoise."),
+        click.option(
+            "--range",
+            "ranges",
+            multiple=True,
+            metavar="RANGE",
+            help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40; repeatable.",
+        ),
+        click.option("--mutations", metavar="NAME", help="For inputs other than sound: text, series, or FILE.py:NAME."),
+        click.option(
+            "--limit-seconds",
+            default=60.0,
+            show_default=True,
+            type=click.FloatRange(min=0),
+            help="Time limit per batch in seconds; slower counts as a time-out (0 turns it off).",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def spec_from(
+    *,
+    system: str,
+    data: str | None = None,
+    wer_above: float | None = None,
+    cer_above: float | None = None,
+    disagreement: bool = False,
+    spans_below: float | None = None,
+    against: str | None = None,
+    transformations: str | None = None,
+    noise: str | None = None,
+    ranges: tuple[str, ...] = (),
+    mutations: str | None = None,
+    limit_seconds: float = 60.0,
+    **fields: Any,
+) -> CampaignSpec:
+    """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given."""
+    if builtin.is_built_in(system):
+        data, mutations = data or system, mutations or builtin.own_mutations(system)
+    thresholds = {"--wer-above": wer_above, "--cer-above": cer_above, "--spans-below": spans_below}
+    sound = _sound(transformations, noise, ranges) if mutations is None else None
+    if mutations is not None and (transformations is not None or noise is not None or ranges):
+        raise click.UsageError("--transformations, --noise and --range are for sound; they do not go with --mutations")
+    return CampaignSpec(
+        system=system,
+        data=data,
+        mutations_source=mutations,
+        oracle=_oracle(thresholds, disagreement, against),
+        mutations=mutations_component(sound or Mutations()),
+        limit_seconds=limit_seconds or None,
+        **fields,
+    )
+
+
+def load_data(spec: CampaignSpec) -> Iterable[Any]:
+    """The seeds."""
+    if spec.data is None:
+        raise click.UsageError("give --data: only a built-in system brings seeds of its own")
+    return data_from(spec.data)
+
+
+def load_model(spec: CampaignSpec, *, needed: bool = True) -> AbstractModel | None:
+    """The abstract model; None if it is not needed and the spec does not name one."""
+    if not needed and spec.profile is None and spec.partitions is None and spec.model is None:
+        return None
+    return model_from(spec.profile, spec.partitions, spec.input_partitions, spec.model)
+
+
+def build_mutations(spec: CampaignSpec) -> Mutations:
+    """The mutations, wherever they come from."""
+    return spec.build_mutations() if spec.mutations_source is None else mutations_from(spec.mutations_source)
+
+
+def load_mutations(spec: CampaignSpec) -> Mutations:
+    """The same, tried once so that a wrong range is an error now and not in the middle of a campaign."""
+    mutations = build_mutations(spec)
+    for kind in mutations.kinds:
+        mutations.draw(kind, np.random.default_rng(0))
+    return mutations
+
+
+def located(spec: CampaignSpec, folder: Path, directory: Mapping[str, str]) -> CampaignSpec:
+    """The spec of a campaign's folder with its paths as they are found from the current directory."""
+    bases = [folder / directory["relative"], Path(directory["absolute"])]
+    names = ["system", "data", "profile", "model"]
+    names += ["mutations_source"] if spec.mutations_source not in READY_MADE else []
+    changes: dict[str, Any] = {name: _located(getattr(spec, name), bases) for name in names}
+    return replace(spec, **changes)
+
+
+def _located(path: str | None, bases: list[Path]) -> str | None:
+    """A path, or `file.py:name`, that was typed in another folder: where it is now."""
+    if path is None or builtin.is_data(path):
+        return path
+    if path.startswith(PROCESS):
+        words = shlex.split(path.removeprefix(PROCESS))
+        return f"{PROCESS} {shlex.join(_file_or_word(word, bases) for word in words)}"
+    file, colon, name = path.rpartition(":") if ".py:" in path else (path, "", "")
+    places = [base / file for base in bases]
+    place = Path(os.path.realpath(next((place for place in places if place.exists()), places[-1])))
+    here = Path.cwd()
+    return f"{place.relative_to(here) if place.is_relative_to(here) else place}{colon}{name}"
+
+
+def _file_or_word(word: str, bases: list[Path]) -> str:
+    return next((str((base / word).resolve()) for base in bases if (base / word).is_file()), word)
+
+
+def _oracle(thresholds: Mapping[str, float | None], disagreement: bool, against: str | None) -> Component:
+    given = [option for option, value in thresholds.items() if value is not None]
+    if len(given) + disagreement > 1:
+        raise click.UsageError(f"give one of {', '.join(thresholds)} and --disagreement")
+    if disagreement:
+        oracle: Any = Disagreement(against)  # type: ignore[arg-type]
+        return Component.of(oracle)
+    option = given[0] if given else "--wer-above"
+    kind, _, _ = next(entry for entry in ORACLES if entry[1] == option)
+    value = WER_ABOVE if thresholds[option] is None else thresholds[option]
+    if option != "--spans-below":
+        return Component.of(kind(value, against))
+    if against == "text":
+        raise click.UsageError("--spans-below compares with the answer to the seed: leave out --against text")
+    return Component.of(kind(value))
+
+
+def _sound(transformations: str | None, noise: str | None, given: tuple[str, ...]) -> Mutations:
+    names = None if transformations is None else [name.strip() for name in transformations.split(",")]
+    if transformations == "all":
+        names = [kind.__name__ for kind in PAPER + EXTRA if kind is not AddBackgroundNoise or noise is not None]
+    background = AddBackgroundNoise.__name__
+    if noise is not None:
+        names = [*(names or [kind.__name__ for kind in PAPER]), background]
+    elif names is not None and background.lower() in [name.lower() for name in names]:
+        raise click.UsageError("AddBackgroundNoise needs recordings: --noise FOLDER")
+    ranges: dict[str, dict[str, Any]] = {}
+    for text in given:
+        kind, name, values = _range(text)
+        ranges.setdefault(kind.__name__, {})[name] = values
+    if noise is not None:
+        ranges.setdefault(background, {})["folder"] = os.path.abspath(noise)
+    return Mutations.sound(names, ranges)
+
+
+def _range(text: str) -> tuple[Any, str, tuple[float, float]]:
+    """A kind, its parameter and the range, from `AddWhiteNoise.snr_db=25,40`."""
+    by_name = {kind.__name__.lower(): kind for kind in PAPER + EXTRA}
+    where, _, ends = text.partition("=")
+    kind, _, name = where.strip().partition(".")
+    try:
+        low, high = map(float, ends.split(","))
+        return by_name[kind.lower()], name, (low, high)
+    except (KeyError, ValueError):
+        raise InputError(f"--range {text!r} is not of the form AddWhiteNoise.snr_db=25,40") from None
