@@ -121,6 +121,13 @@ def test_unknown_mutations() -> None:
     assert not Path("nowhere").exists()
 
 
+def test_the_small_fuzzer_finds_failures() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "small_fuzzer.py"], capture_output=True, text=True, check=True, timeout=300
+    )
+    assert re.search(r"\n\d+ tests kept, [1-9]\d* failing tests\n'.*' is '(un)?balanced'", done.stdout), done.stdout
+
+
 def test_every_example_is_listed() -> None:
     listed = set(re.findall(r"`(\w+\.py)`", (EXAMPLES / "README.md").read_text()))
     assert listed == {path.name for path in EXAMPLES.glob("*.py")}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 import torch
 
+from deepcruiser.campaign.executors.processes import start_worker
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.evaluate.experiment import Experiment, one_thread
 from deepcruiser.stream import Progress
@@ -118,8 +117,7 @@ _experiment: Experiment | None = None
 
 def _begin(load: Callable[[], Experiment] | None, counts: Any, stop: Any) -> None:
     global _experiment
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asked, who then sets `stop`
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    start_worker()  # Ctrl-C is for the parent, which then sets `stop`
     torch.set_num_threads(1)
 
     def count(inputs: int, steps: int) -> None:
@@ -132,13 +130,6 @@ def _begin(load: Callable[[], Experiment] | None, counts: Any, stop: Any) -> Non
     assert load is not None
     _experiment = load()
     _experiment.cache.watch = count
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _do(work: Callable[[Experiment, Unit], Result], unit: Unit) -> Result:
