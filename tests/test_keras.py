@@ -268,7 +268,7 @@ def test_the_state_of_one_layer_starts_another(tmp_path: Path, rng: np.random.Ge
             before, _ = states("GRU", weights["encoder"], x, first["config"])
             assert close(np.asarray(run.trace.states)[0], before[-1])
             assert close(run.trace.inputs, y)
-        with pytest.raises(dc.InputError, match=r"makes 1 arrays, and the network takes 2: a, b"):
+        with pytest.raises(dc.InputError, match=r"makes 1 arrays, but the network takes 2: a, b"):
             dc.KerasSystem(path).run([x])
 
 

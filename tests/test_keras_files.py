@@ -41,9 +41,9 @@ SIZE, UNITS = 3, 4
 
 @pytest.fixture
 def keras() -> Any:
-    from deepcruiser.systems.keras.layers import the_keras
+    from deepcruiser.systems.keras.layers import import_keras
 
-    return the_keras()
+    return import_keras()
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def recogniser(path: Path, *, head: dict[str, Any]) -> tuple[Path, list[Array], 
 def test_a_loss_in_a_lambda_is_cut_off(tmp_path: Path, x: Array) -> None:
     path, weights, config = recogniser(tmp_path / "ctc.h5", head=lambda_layer("ctc"))
     with pytest.raises(
-        dc.InputError, match=r"layer 'ctc' is a Lambda, whose code .* is not run: .* output='softmax'; or"
+        dc.InputError, match=r"layer 'ctc' is a Lambda, and code in a file is not run: .* output='softmax'; or"
     ):
         dc.KerasSystem(path)
     (run,) = dc.KerasSystem(path, output="softmax").run([x])
@@ -159,9 +159,9 @@ def test_a_network_without_recurrent_layers_and_other_wrong_choices(keras: Any, 
     net = keras.Sequential([keras.Input((5, SIZE)), keras.layers.GRU(2, name="gru")], name="small")
     with pytest.raises(dc.InputError, match=r"no recurrent layer 'lstm' in 'small'; it has: gru"):
         dc.KerasSystem(net, "lstm")
-    with pytest.raises(dc.InputError, match=r"'gru' is a GRU, which has no c"):
+    with pytest.raises(dc.InputError, match=r"'gru' is a GRU, and only an LSTM has c"):
         dc.KerasSystem(net, part="c")
-    with pytest.raises(dc.InputError, match=r"has 6 steps and the network takes 5, neither more nor less"):
+    with pytest.raises(dc.InputError, match=r"has 6 steps, but the network takes exactly 5: cut or pad it"):
         dc.KerasSystem(net).run([x])
     with pytest.raises(dc.InputError, match=r"makes steps of \[2\], but .* takes \[any, 5, 3\]"):
         dc.KerasSystem(net).run([x[:5, :2]])
@@ -185,7 +185,7 @@ def unusable(folder: Path) -> dict[str, tuple[Path, str]]:
         evil = {"module": "os", "class_name": "system", "config": {"name": "rnn"}, "registered_name": None}
         archive.writestr("config.json", json.dumps(evil))
     made = {
-        "weights only": (write(folder / "weights.h5", None, {"rnn": weights}), r"it holds weights only \(of rnn\)"),
+        "weights only": (write(folder / "weights.h5", None, {"rnn": weights}), r"it contains weights only \(of rnn\)"),
         "Keras 1": (write(folder / "1.h5", sequential([layer]), {"rnn": weights}, version="1.2.2"), "by Keras 1.2.2"),
         "no weights": (write(folder / "none.h5", sequential([layer]), {}), "it has no weights for layer 'rnn'"),
         "other weights": (
@@ -202,18 +202,18 @@ def unusable(folder: Path) -> dict[str, tuple[Path, str]]:
         ),
         "a class of one's own": (
             write(folder / "sub.h5", {"class_name": "Net", "config": {"name": "n"}}, {}),
-            "author's own",
+            "custom Net, which a file does not describe",
         ),
         "a text": (folder / "text.h5", "neither a .keras archive nor an HDF5 file"),
         "an empty file": (folder / "empty.keras", "neither a .keras archive nor an HDF5 file"),
         "another archive": (folder / "zip.keras", "without a config.json"),
-        "code of a module": (folder / "evil.keras", "it names system, which is not of Keras"),
+        "code of a module": (folder / "evil.keras", "it uses system, which Keras does not have"),
         "a folder": (folder, "is a folder"),
         "nothing": (folder / "nothing.h5", "there is no file"),
     }
     whole = write(folder / "whole.h5", sequential([layer]), {"rnn": weights}).read_bytes()
     (folder / "cut.h5").write_bytes(whole[: len(whole) // 2])
-    return {**made, "a file cut short": (folder / "cut.h5", "cannot be made into a network with Keras")}
+    return {**made, "a file cut short": (folder / "cut.h5", "cannot be loaded with Keras")}
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ pytestmark = [
 
 def networks() -> Iterator[tuple[str, Any, tuple[int, ...] | None, dict[str, int]]]:
     """A name, a network, the shape of an input (None: words), and the steps of its recurrent layers."""
-    from deepcruiser.systems.keras.layers import the_keras
+    from deepcruiser.systems.keras.layers import import_keras
     from deepcruiser.systems.keras.recording import recurrent
 
-    keras = the_keras()
+    keras = import_keras()
     layers, given = keras.layers, keras.Input((None, 5))
 
     def named(name: str, net: Any, shape: tuple[int, ...] | None, *steps: int) -> Any:

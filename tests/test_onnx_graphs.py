@@ -141,7 +141,7 @@ def test_a_node_in_a_loop(tmp_path: Path, kind: str) -> None:
         np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-6)
         np.testing.assert_allclose(one.trace.inputs, other.trace.inputs, atol=1e-6)
     broken = dc.OnnxSystem(in_a_loop(tmp_path / "apart.onnx", kind, handed_on=False), batch_first=False)
-    with pytest.raises(dc.InputError, match="round 2 of the loop around 'gru' does not start from the state"):
+    with pytest.raises(dc.InputError, match="iteration 2 of the loop around 'gru' does not start from the state"):
         broken.run(data())
 
 
@@ -171,10 +171,12 @@ def test_several_cores(tmp_path: Path) -> None:
         np.testing.assert_allclose(one.output, one.trace.states[1:], atol=1e-6)
         assert other.trace.states.shape == (len(sequence) + 1, 5)
         assert np.array_equal(other.trace.inputs, sequence[::-1]), "a node that reads backward, in its own order"
-    message = r"no recurrent core 'lstm' in the network; it has: encoder \(LSTM, reverse\); decoder \(GRU, forward\)"
+    message = (
+        r"no recurrent node 'lstm' .*; its recurrent nodes are: encoder \(LSTM, reverse\); decoder \(GRU, forward\)"
+    )
     with pytest.raises(dc.InputError, match=message):
         dc.OnnxSystem(path, "lstm")
-    with pytest.raises(dc.InputError, match="'decoder' is a GRU, which has no c"):
+    with pytest.raises(dc.InputError, match="'decoder' is a GRU, and only an LSTM has c"):
         dc.OnnxSystem(path, part="c")
     with pytest.raises(dc.InputError, match="reads backward only"):
         dc.OnnxSystem(path, "encoder", direction="forward")
@@ -193,7 +195,7 @@ def test_weights_in_a_file_beside_it(tmp_path: Path) -> None:
     beside.write_bytes(bytes(reversed(beside.read_bytes())))
     assert dc.OnnxSystem(apart).fingerprint != before
     beside.unlink()
-    with pytest.raises(dc.FileError, match=r"keeps weights in 'weights\.bin', which is not beside it"):
+    with pytest.raises(dc.FileError, match=r"keeps weights in 'weights\.bin', which is not in the same folder"):
         dc.OnnxSystem(apart)
 
 

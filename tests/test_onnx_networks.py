@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import deepcruiser as dc
-from deepcruiser.systems.tensors.presets import known
+from deepcruiser.systems.tensors.presets import find_preset
 from deepcruiser.systems.tensors.signature import Port, Signature
 from tests.test_onnx_equals_torch import Net, data, export, seeded
 
@@ -102,7 +102,7 @@ def test_an_lstm_in_8_bits(tmp_path: Path) -> None:
         warnings.simplefilter("ignore")
         quantize_dynamic(str(path), str(tmp_path / "small.onnx"), op_types_to_quantize=["LSTM"])
     small = dc.OnnxSystem(tmp_path / "small.onnx")
-    assert small._recorders[0].choice.core.kind == "DynamicQuantizeLSTM"
+    assert small._recorders[0].choice.stack.kind == "DynamicQuantizeLSTM"
     for one, other in zip(small.run(data()), dc.TorchSystem(net).run(data()), strict=True):
         np.testing.assert_allclose(one.trace.states, other.trace.states, atol=0.02)
     with pytest.raises(dc.InputError, match="c of 'stack' cannot be computed, as its weights have 8 bits"):
@@ -154,7 +154,7 @@ def test_a_rate_that_the_network_wants_to_know() -> None:
     ports = [Port("x", np.dtype(np.float32), ("batch", "time")), Port("sr", np.dtype(np.int64), ())]
     found = Signature.of(ports, ports[:1], signal=None, carry={}, constants={}, rate=8_000)
     assert found.constants == {"sr": 8_000}
-    with pytest.raises(dc.InputError, match=r"the input 'sr' .* gets no value"):
+    with pytest.raises(dc.InputError, match=r"the input 'sr' .* has no value"):
         Signature.of(ports, ports[:1], signal=None, carry={}, constants={}, rate=None)
 
 
@@ -166,12 +166,12 @@ def test_detectors_that_are_known() -> None:
         ("input state sr", "output stateN", {"state": (2, "batch", 128)}, 64),
         ("input sr h c", "output hn cn", {"h": (2, "batch", 64), "c": (2, "batch", 64)}, 0),
     ):
-        found = known(ports(names, **state), ports(outputs), None)
+        found = find_preset(ports(names, **state), ports(outputs), None)
         assert found is not None
         assert (found.rate, found.chunk, found.context, found.constants) == (16_000, 512, context, {"sr": 16_000})
-        slow = known(ports(names, **state), ports(outputs), 8_000)
+        slow = find_preset(ports(names, **state), ports(outputs), 8_000)
         assert slow is not None
         assert (slow.chunk, slow.context) == (256, context // 2)
         with pytest.raises(dc.InputError, match="runs at 8,000 or 16,000 Hz, not at 44,100"):
-            known(ports(names, **state), ports(outputs), 44_100)
-    assert known(ports("input state"), ports("output stateN"), None) is None
+            find_preset(ports(names, **state), ports(outputs), 44_100)
+    assert find_preset(ports("input state"), ports("output stateN"), None) is None

@@ -52,7 +52,10 @@ def test_stepwise_and_whole_execution_give_the_same_trace(tmp_path: Path, kind: 
     assert_same(found, dc.TorchSystem(net, layer="all").run(data()))
     # The node inside, in pieces of any size: the last one is not full.
     for chunk in (1, 2, 5, 50):
-        assert_same(dc.OnnxSystem(step, "stack", chunk=chunk).run(data()), dc.OnnxSystem(whole).run(data()))
+        assert_same(
+            dc.OnnxSystem(step, "stack", streaming=dc.Streaming(chunk=chunk)).run(data()),
+            dc.OnnxSystem(whole).run(data()),
+        )
     if kind is nn.LSTM:
         both = dc.OnnxSystem(step)
         assert both.state_name == "h0, c0: carried from call to call"
@@ -75,8 +78,8 @@ def test_chunks_of_a_fixed_length(tmp_path: Path) -> None:
         )
         np.testing.assert_allclose(run.output, other.output, atol=1e-4)
     assert_same(dc.OnnxSystem(path, "stack").run(data()), expected)
-    with pytest.raises(dc.InputError, match=r"chunk=3 steps behind context=0, but 'x' .* takes 4 steps"):
-        dc.OnnxSystem(path, chunk=3).run(data())
+    with pytest.raises(dc.InputError, match=r"chunk=3 steps after context=0, but 'x' .* takes 4 steps"):
+        dc.OnnxSystem(path, streaming=dc.Streaming(chunk=3)).run(data())
 
 
 def test_a_network_that_reads_backward_is_run_as_a_whole(tmp_path: Path) -> None:
@@ -87,13 +90,21 @@ def test_a_network_that_reads_backward_is_run_as_a_whole(tmp_path: Path) -> None
 
 def test_pairs_that_names_do_not_tell(tmp_path: Path) -> None:
     path = stepping(tmp_path / "net.onnx", nn.LSTM, 1, "x,p,q y,u,v")
-    message = r"ambiguous: .*'p' -> 'u' or 'v'; 'q' -> 'u' or 'v'; say it with carry=\{'p': 'u'\}, naming every pair"
+    message = (
+        r"ambiguous which output is the next state of which input; by their shapes: 'p' -> 'u' or 'v'; "
+        r"'q' -> 'u' or 'v'; give streaming=Streaming\(carry=\{'p': 'u'\}\) with every pair"
+    )
     with pytest.raises(dc.InputError, match=message):
         dc.OnnxSystem(path)
     known = stepping(tmp_path / "known.onnx", nn.LSTM, 1, "x,h0,c0 y,hn,cn")
-    given = dc.OnnxSystem(path, carry={"p": "u", "q": "v"})
+    given = dc.OnnxSystem(path, streaming=dc.Streaming(carry={"p": "u", "q": "v"}))
     assert_same(given.run(data()), dc.OnnxSystem(known).run(data()))
-    whole = dc.OnnxSystem(path, carry={}, signal="x", constants={"p": np.zeros((1, 1, 6)), "q": np.zeros((1, 1, 6))})
+    whole = dc.OnnxSystem(
+        path,
+        streaming=dc.Streaming(carry={}),
+        signal="x",
+        constants={"p": np.zeros((1, 1, 6)), "q": np.zeros((1, 1, 6))},
+    )
     for run, other in zip(whole.run(data()), dc.OnnxSystem(known, "h0").run(data()), strict=True):
         np.testing.assert_allclose(run.trace.states, other.trace.states, atol=1e-5)
     by_shape = stepping(tmp_path / "shape.onnx", nn.GRU, 1, "x,p y,u")
@@ -102,14 +113,14 @@ def test_pairs_that_names_do_not_tell(tmp_path: Path) -> None:
 
 def test_several_signals_and_missing_values(tmp_path: Path) -> None:
     path = stepping(tmp_path / "net.onnx", nn.LSTM, 1, "x,p,q y,u,v")
-    with pytest.raises(dc.InputError, match=r"which input is the signal\? there are 'x' .*'p' .*'q' .*signal="):
-        dc.OnnxSystem(path, carry={})
-    with pytest.raises(dc.InputError, match=r"the input 'p' .* gets no value .*constants=\{'p': \.\.\.\}"):
-        dc.OnnxSystem(path, carry={}, signal="x")
+    with pytest.raises(dc.InputError, match=r"several inputs could be the signal: 'x' .*'p' .*'q' .*signal="):
+        dc.OnnxSystem(path, streaming=dc.Streaming(carry={}))
+    with pytest.raises(dc.InputError, match=r"the input 'p' .* has no value .*constants=\{'p': \.\.\.\}"):
+        dc.OnnxSystem(path, streaming=dc.Streaming(carry={}), signal="x")
     with pytest.raises(dc.InputError, match="no input 'z'; its inputs are: 'x'"):
         dc.OnnxSystem(path, signal="z")
     with pytest.raises(dc.InputError, match=r"an input of the shape \(9,\) does not fit .*features="):
-        dc.OnnxSystem(path, carry={"p": "u", "q": "v"}).run([np.zeros(9, np.float32)])
+        dc.OnnxSystem(path, streaming=dc.Streaming(carry={"p": "u", "q": "v"})).run([np.zeros(9, np.float32)])
 
 
 @pytest.mark.parametrize("name", ["silero_vad.onnx", "silero_vad_16k_op15.onnx"])
@@ -142,13 +153,13 @@ def test_the_detector_that_others_trained(shared: Path, name: str) -> None:
 def test_files_that_are_no_good(tmp_path: Path) -> None:
     text = tmp_path / "text.onnx"
     text.write_text("this is no model")
-    with pytest.raises(dc.FileError, match=r"text\.onnx' is no ONNX file"):
+    with pytest.raises(dc.FileError, match=r"text\.onnx' is not an ONNX file"):
         dc.OnnxSystem(text)
     with pytest.raises(dc.FileError, match="there is no file"):
         dc.OnnxSystem(tmp_path / "nowhere.onnx")
     path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
     (tmp_path / "cut.onnx").write_bytes(path.read_bytes()[:900])
-    with pytest.raises(dc.FileError, match=r"is no ONNX file, or it is damaged|cannot be loaded"):
+    with pytest.raises(dc.FileError, match=r"is not an ONNX file, or it is damaged|cannot be loaded"):
         dc.OnnxSystem(tmp_path / "cut.onnx")
     model = onnx.load(path)
     model.opset_import[0].version = 999
@@ -166,7 +177,7 @@ def test_files_that_are_no_good(tmp_path: Path) -> None:
 def test_a_network_without_recurrent_layers(tmp_path: Path) -> None:
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
     path = export(net, tmp_path / "net.onnx", {"x": torch.zeros(1, 7, 4)}, {"x": {0: "batch", 1: "time"}})
-    with pytest.raises(dc.InputError, match=r"no recurrent node .*it has .*2 MatMul.*takes 'x' \(float32"):
+    with pytest.raises(dc.InputError, match=r"no recurrent node .*it consists of .*2 MatMul.*takes 'x' \(float32"):
         dc.OnnxSystem(path)
 
 
@@ -176,12 +187,12 @@ def test_wrong_use(tmp_path: Path) -> None:
         dc.OnnxSystem(path, device="tpu")  # type: ignore[arg-type]
     with pytest.raises(dc.InputError, match="transcribe must be a function, not 'best'"):
         dc.OnnxSystem(path, transcribe="best")  # type: ignore[arg-type]
-    with pytest.raises(dc.InputError, match="initial has 'x', which is no state that is carried; those are: 'h0'"):
-        dc.OnnxSystem(path, initial={"x": 0})
-    with pytest.raises(dc.InputError, match=r"'h0\[3\]' is not there"):
+    with pytest.raises(dc.InputError, match="initial has 'x', which is not carried from call to call; carried: 'h0'"):
+        dc.OnnxSystem(path, streaming=dc.Streaming(initial={"x": 0}))
+    with pytest.raises(dc.InputError, match=r"so there is no 'h0\[3\]'"):
         dc.OnnxSystem(path, "h0[3]")
     if "CUDAExecutionProvider" not in runtime.get_available_providers():
-        with pytest.raises(dc.InputError, match="pip install onnxruntime-gpu"):
+        with pytest.raises(dc.InputError, match="install onnxruntime-gpu instead"):
             dc.OnnxSystem(path, device="cuda")
 
 

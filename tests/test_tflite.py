@@ -49,7 +49,9 @@ def test_the_trace_is_that_of_the_original(tmp_path: Path, net: Any, sequences: 
 
 def test_an_initial_state_and_a_transcription(tmp_path: Path, net: Any, sequences: Any) -> None:
     path = tflite_files.lstm_step(tmp_path / "step.tflite", *net)
-    system = dc.TfliteSystem(path, "h", initial={"h": np.full((1, 6), 0.5)}, transcribe=lambda y: int(y[-1].argmax()))
+    system = dc.TfliteSystem(
+        path, "h", streaming=dc.Streaming(initial={"h": np.full((1, 6), 0.5)}), transcribe=lambda y: int(y[-1].argmax())
+    )
     (run,) = system.run(sequences[:1])
     assert run.trace.states[0].tolist() == [0.5] * 6
     assert run.output in (0, 1, 2)
@@ -62,9 +64,10 @@ def test_an_initial_state_and_a_transcription(tmp_path: Path, net: Any, sequence
 
 def test_names_that_do_not_tell(tmp_path: Path, net: Any, sequences: Any) -> None:
     path = tflite_files.lstm_step(tmp_path / "step.tflite", *net, names="a b d e f g")
-    with pytest.raises(dc.InputError, match=r"ambiguous: .*'b' -> 'f' or 'g'; 'd' -> 'f' or 'g'; say it with carry="):
+    message = r"ambiguous .*: 'b' -> 'f' or 'g'; 'd' -> 'f' or 'g'; give streaming=Streaming\(carry="
+    with pytest.raises(dc.InputError, match=message):
         dc.TfliteSystem(path)
-    (run,) = dc.TfliteSystem(path, carry={"b": "f", "d": "g"}).run(sequences[:1])
+    (run,) = dc.TfliteSystem(path, streaming=dc.Streaming(carry={"b": "f", "d": "g"})).run(sequences[:1])
     known = tflite_files.lstm_step(tmp_path / "named.tflite", *net)
     (other,) = dc.TfliteSystem(known).run(sequences[:1])
     assert np.array_equal(run.trace.states, other.trace.states)
@@ -94,7 +97,7 @@ def test_it_can_be_profiled_covered_and_fuzzed(tmp_path: Path, net: Any) -> None
 def test_bad_files(tmp_path: Path, net: Any) -> None:
     text = tmp_path / "text.tflite"
     text.write_text("this is no model")
-    with pytest.raises(dc.FileError, match="is no TensorFlow Lite file"):
+    with pytest.raises(dc.FileError, match="is not a TensorFlow Lite file"):
         dc.TfliteSystem(text)
     with pytest.raises(dc.FileError, match=r"there is no file .*nowhere\.tflite"):
         dc.TfliteSystem(tmp_path / "nowhere.tflite")
@@ -104,18 +107,20 @@ def test_bad_files(tmp_path: Path, net: Any) -> None:
         dc.TfliteSystem(tmp_path / "cut.tflite")
     with pytest.raises(dc.FileError, match=r"Strange.*custom operators are not loaded"):
         dc.TfliteSystem(tflite_files.custom(tmp_path / "custom.tflite"))
-    with pytest.raises(dc.InputError, match=r"no state goes in and comes out of .*takes 'x' .*gives 'y' .*carry="):
+    with pytest.raises(
+        dc.InputError, match=r"has no state that goes in and comes out: it takes 'x' .*gives 'y' .*carry="
+    ):
         dc.TfliteSystem(tflite_files.stateless(tmp_path / "stateless.tflite"))
 
 
 def test_wrong_use(tmp_path: Path, net: Any) -> None:
     path = tflite_files.lstm_step(tmp_path / "step.tflite", *net)
-    with pytest.raises(dc.InputError, match="'q' is not carried from call to call; what is carried: 'h', 'c'"):
+    with pytest.raises(dc.InputError, match="'q' is not carried from call to call; carried: 'h', 'c'"):
         dc.TfliteSystem(path, "q")
     with pytest.raises(dc.InputError, match=r"has no input 'z'; its inputs are: 'x' \(float32 \[1, 4\]\)"):
         dc.TfliteSystem(path, signal="z")
-    with pytest.raises(dc.InputError, match=r"\(float32 \[1, 3\]\) cannot go into .*\[1, 6\]"):
-        dc.TfliteSystem(path, carry={"h": "y"})
+    with pytest.raises(dc.InputError, match=r"\(float32 \[1, 3\]\) does not fit .*\[1, 6\]"):
+        dc.TfliteSystem(path, streaming=dc.Streaming(carry={"h": "y"}))
     with pytest.raises(dc.InputError, match="no signature 'other'"):
         dc.TfliteSystem(path, signature="other")
     with pytest.raises(dc.InputError, match=r"makes a tensor of the shape \[1, 9\]"):

@@ -104,10 +104,10 @@ def test_steps_says_where_padding_begins_behind_a_subsampling_front():
     assert [len(run.trace) for run in alone] == [2, 3, 1, 3, 2]
     assert_same(TorchSystem(net, batch="padded", steps=lambda length: length // 3).run(batch), alone)
     with pytest.raises(
-        InputError, match=r"'gru' made 3 steps of inputs padded to 9.*give steps=.*or use batch='equal'"
+        InputError, match=r"'gru' made 3 steps from inputs padded to 9.*give steps=.*or use batch='equal'"
     ):
         TorchSystem(net, batch="padded").run(batch)
-    wrong = r"steps\(9\) is 4 for input 1 of the batch, but 'gru' made 3 steps of a batch 9 long"
+    wrong = r"steps\(9\) is 4 for input 1 of the batch, but 'gru' made 3 steps from a batch of length 9"
     with pytest.raises(InputError, match=wrong):
         TorchSystem(net, batch="padded", steps=lambda length: length // 2).run(batch)
     with pytest.raises(InputError, match=r"steps\(9\) is 2 for input 1 of the batch"):

@@ -46,17 +46,20 @@ def test_training_mode_is_refused_with_the_remedy(part, name):
         ),
         (
             lambda: TorchSystem(nn.Sequential(nn.Linear(3, 3)), "x"),
-            "no module 'x' in Sequential; it has no recurrent ones; its modules are: .*itself.*, 0$",
+            "no module 'x' in Sequential; none is recurrent; its modules are: .*itself.*, 0$",
         ),
         (lambda: TorchSystem(nn.Sequential(nn.Linear(3, 3))), "no recurrent module .* in Sequential.*state=.*: .*, 0$"),
         (lambda: TorchSystem(Recogniser(), 3), "state must be the name of a module.*not a int"),
         (lambda: TorchSystem("net.pt"), "net must be a torch.nn.Module, not a str"),
-        (lambda: TorchSystem(nn.GRU(3, 4), part="c", batch_first=False), "GRU is a GRU, which has no c"),
+        (lambda: TorchSystem(nn.GRU(3, 4), part="c", batch_first=False), "GRU is a GRU, and only an LSTM has c"),
         (lambda: TorchSystem(Recogniser(), part="x"), "part must be 'h' or 'c', not 'x'"),
-        (lambda: TorchSystem(Recogniser(), layer=2), "no layer 2 in 'encoder.lstm', which has 2: take 0 to 1"),
+        (lambda: TorchSystem(Recogniser(), layer=2), "no layer 2 in 'encoder.lstm', which has 2: use 0 to 1"),
         (lambda: TorchSystem(Recogniser(), layer="top"), "layer must be a number or 'all', not 'top'"),
         (lambda: TorchSystem(nn.GRUCell(3, 4), layer=1), "no layer 1 in GRUCell"),
-        (lambda: TorchSystem(Recogniser(), direction="backward"), "one direction only, so direction='backward'"),
+        (
+            lambda: TorchSystem(Recogniser(), direction="backward"),
+            "reads forward only, so direction='backward' does not exist",
+        ),
         (lambda: TorchSystem(Recogniser(), direction="up"), "direction must be .* not 'up'"),
         (lambda: TorchSystem(Recogniser(), "decoder", part="c"), "'decoder' is a Linear.*leave them out"),
         (lambda: TorchSystem(Recogniser(), "decoder", direction="both"), "'decoder' is a Linear.*leave them out"),
@@ -82,7 +85,7 @@ class Turns(nn.Module):
 @pytest.mark.parametrize(
     ("net", "state", "batch", "message"),
     [
-        (Turns(lambda net, x: x), "gru", sequences((4, 4)), "the network never called 'gru' in this run"),
+        (Turns(lambda net, x: x), "gru", sequences((4, 4)), "the network did not call 'gru' in this run"),
         (
             Turns(lambda net, x: net.gru(x.transpose(0, 1))[0]),
             "gru",
@@ -93,17 +96,17 @@ class Turns(nn.Module):
             Turns(lambda net, x: net.flatten(x)),
             "flatten",
             sequences((4, 4)),
-            r"'flatten' received \[2, 4, 3\] and gave \[2, 12\]; to be the state, both must be \[batch, time, size\]",
+            r"'flatten' received \[2, 4, 3\] and returned \[2, 12\]; to be the state, both must be \[batch, time",
         ),
         (
             Turns(lambda net, x: net.flatten(net.flatten(x))),
             "",
             sequences((4, 4)),
-            r"'Turns' received \[2, 4, 3\] and gave \[2, 12\]",
+            r"'Turns' received \[2, 4, 3\] and returned \[2, 12\]",
         ),
         (Recogniser(), None, [torch.randn(3, 3), torch.randn(0, 3)], r"input 1 of the batch has the shape \(0, 3\)"),
         (Recogniser(), None, [torch.randn(3, 3), torch.tensor(1.0)], r"input 1 of the batch has the shape \(\)"),
-        (Recogniser(), None, ["text"], "input 0 of the batch is a str; .* give features="),
+        (Recogniser(), None, ["text"], "input 0 of the batch is a str, .* give features="),
         (Recogniser(), None, [np.array(["text"])], "input 0 of the batch is a ndarray"),
     ],
 )
@@ -122,7 +125,7 @@ def test_two_calls_of_a_module_that_is_not_recurrent_are_refused():
 def test_inputs_that_do_not_go_together_are_told():
     system = TorchSystem(Recogniser().eval(), batch="padded")
     with pytest.raises(
-        InputError, match=r"input 1 of the batch has steps of \(2,\) float32, input 0 of \(3,\) float32"
+        InputError, match=r"input 1 of the batch has steps of \(2,\) float32, but input 0 has steps of \(3,\) float32"
     ):
         system.run([torch.randn(4, 3), torch.randn(4, 2)])
 
@@ -169,5 +172,5 @@ def test_a_network_that_cannot_read_its_input_is_quoted_with_what_it_got():
     with pytest.raises(RuntimeError) as caught:
         TorchSystem(net).run([np.zeros((7, 3), np.float32)])
     assert caught.value.__notes__ == [
-        "while TorchSystem(LSTM, LSTM: h) ran inputs of (7, 3): does features= make what it reads?"
+        "while TorchSystem(LSTM, LSTM: h) ran inputs of (7, 3): does features= return what the network reads?"
     ]

@@ -26,6 +26,7 @@ from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
 from deepcruiser.systems.keras.system import KerasSystem
 from deepcruiser.systems.onnx.system import OnnxSystem
 from deepcruiser.systems.process.system import ProcessSystem
+from deepcruiser.systems.tensors.streaming import Streaming
 from deepcruiser.systems.tflite.system import TfliteSystem
 from deepcruiser.systems.torch.system import TorchSystem
 from deepcruiser.trace import Run, System, Trace
@@ -70,6 +71,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "SBCov",
     "Sample",
     "SpanDisagreement",
+    "Streaming",
     "System",
     "TfliteSystem",
     "TorchSystem",

@@ -1,4 +1,4 @@
-"""Files of Keras: `.keras` archives, and the HDF5 files of Keras 2 as they are found."""
+"""Loading Keras files: `.keras` archives, and HDF5 files of Keras 2 and 3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.systems.keras.graph import Graph
-from deepcruiser.systems.keras.layers import CODE, Maker, the_keras
+from deepcruiser.systems.keras.layers import CODE, LayerMaker, import_keras
 
 Array = npt.NDArray[Any]
 
@@ -28,10 +28,10 @@ _WEIGHTS = "model.weights.h5"
 def load(
     path: str | os.PathLike[str], *, output: str | None, custom_objects: Mapping[str, Any], trusted: bool
 ) -> tuple[Any, bool]:
-    """The network of a file, up to the layer `output`, and whether it was cut there. Nothing in the file is run."""
-    keras, file = the_keras(), Path(path)
+    """The network of a file, up to the layer `output`, and whether it was cut there. Code in the file is not run."""
+    keras, file = import_keras(), Path(path)
     if file.is_dir():
-        raise FileError(f"{str(path)!r} is a folder: a .keras or .h5 file is needed; save the model as such")
+        raise FileError(f"{str(path)!r} is a folder, but must be a .keras or .h5 file: save the model as one")
     if not file.is_file():
         raise FileError(f"there is no file {str(path)!r}")
     with open(file, "rb") as opened:
@@ -43,11 +43,10 @@ def load(
             return _from_archive(file, output, custom_objects, trusted)
     except DeepCruiserError as error:
         raise type(error)(f"{str(path)!r}: {error}") from None
-    except Exception as error:  # of h5py, zipfile and Keras, which raise of every kind
-        said = re.sub(r"\s+", " ", str(error))[:300]
+    except Exception as error:  # h5py, zipfile and Keras raise exceptions of many kinds
+        message = re.sub(r"\s+", " ", str(error))[:300]
         raise FileError(
-            f"{str(path)!r} cannot be made into a network with Keras {keras.__version__}: "
-            f"{type(error).__name__}: {said}"
+            f"{str(path)!r} cannot be loaded with Keras {keras.__version__}: {type(error).__name__}: {message}"
         ) from error
     raise FileError(f"{str(path)!r} is neither a .keras archive nor an HDF5 file, or it is damaged")
 
@@ -59,17 +58,20 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
         described = opened.attrs.get("model_config")
         if described is None:
             names = _names(opened, "layer_names") or list(opened.get("layers", opened))
+            listed = ", ".join([*names[:6], "..."] if len(names) > 6 else names)
             raise FileError(
-                f"it holds weights only (of {', '.join(names[:6])}{', ...' * (len(names) > 6)}), and not how the "
-                "network is built: build it in Keras, load the weights, and give the model"
+                f"it contains weights only (of {listed}) and no description of the network: build it in Keras, "
+                "load the weights, and give the model"
             )
         groups = opened["model_weights"]
         version = _text(opened.attrs.get("keras_version", groups.attrs.get("keras_version", "1")))
         if version.startswith(("0", "1")):
-            raise FileError(f"it was written by Keras {version}: open it with Keras 2, and save it again")
+            raise FileError(
+                f"it was written by Keras {version}, which is too old: open it with Keras 2, and save it again"
+            )
         graph = Graph(
             json.loads(_text(described)),
-            Maker(version=version, custom_objects=custom, trusted=trusted),
+            LayerMaker(version=version, custom_objects=custom, trusted=trusted),
         )
         network = graph.network(output)
         for layer in network.layers:
@@ -93,7 +95,7 @@ def _set(layer: Any, kind: str, arrays: list[Array]) -> None:
         arrays = [*_from_cudnn(inner, arrays[:3]), *_from_cudnn(inner, arrays[3:])]
     has, needs = [array.shape for array in arrays], [tuple(weight.shape) for weight in weights]
     if has != needs:
-        raise FileError(f"layer {layer.name!r} needs weights of the shapes {needs}, and the file has {has}")
+        raise FileError(f"layer {layer.name!r} needs weights of the shapes {needs}, but the file has {has}")
     for weight, array in zip(weights, arrays, strict=True):
         weight.assign(array)
 
@@ -101,25 +103,25 @@ def _set(layer: Any, kind: str, arrays: list[Array]) -> None:
 def _from_cudnn(kind: str, arrays: list[Array]) -> list[Array]:
     """The weights of a CuDNNLSTM or CuDNNGRU in the order of an LSTM or GRU.
 
-    cuDNN reads a gate's kernel row by row as [units, size] and multiplies from the left, though it is stored as
-    [size, units]; and it has a bias for the inputs and one for the state.
+    A gate's kernel is stored as [size, units], but cuDNN reads it row by row as [units, size] and multiplies from the
+    left. It also has one bias for the inputs and one for the state.
     """
     kernel, recurrent, bias = arrays
     gates = 4 if kind == "LSTM" else 3
 
-    def turned(joined: Array) -> Array:
+    def transposed(joined: Array) -> Array:
         parts = np.split(joined, gates, axis=1)
         return np.concatenate([part.reshape(part.shape[::-1]).T for part in parts], axis=1)
 
     both = bias.reshape(2, -1)
-    return [turned(kernel), turned(recurrent), both.sum(0) if kind == "LSTM" else both]
+    return [transposed(kernel), transposed(recurrent), both.sum(0) if kind == "LSTM" else both]
 
 
 def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], trusted: bool) -> tuple[Any, bool]:
-    keras = the_keras()
+    keras = import_keras()
     with zipfile.ZipFile(file) as archive:
         if "config.json" not in archive.namelist():
-            raise FileError("it is a ZIP archive without a config.json, so Keras did not write it")
+            raise FileError("it is a ZIP archive without a config.json, so it was not written by Keras")
         described = json.loads(archive.read("config.json"))
         notes = json.loads(archive.read("metadata.json")) if "metadata.json" in archive.namelist() else {}
         version = str(notes.get("keras_version", "3"))
@@ -127,10 +129,10 @@ def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], tru
         foreign = sorted(set(_foreign(described)) - {*custom})
         if foreign and not trusted:
             raise FileError(
-                f"it names {', '.join(foreign)}, which is not of Keras: give it, custom_objects={{{foreign[0]!r}: ...}}"
+                f"it uses {', '.join(foreign)}, which Keras does not have: give custom_objects={{{foreign[0]!r}: ...}}"
             )
         if old or (not trusted and set(_classes(described)) & {*CODE, "__lambda__"}):
-            graph = Graph(described, Maker(version=version, custom_objects=custom, trusted=trusted))
+            graph = Graph(described, LayerMaker(version=version, custom_objects=custom, trusted=trusted))
             network = graph.network(output)
             with _weights_of(archive, graph, network) as weights:
                 network.load_weights(weights)
@@ -140,22 +142,22 @@ def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], tru
 
 @contextmanager
 def _weights_of(archive: zipfile.ZipFile, graph: Graph, network: Any) -> Iterator[Path]:
-    """The weights of a network that was cut, in a file of their own.
+    """The weights of a network that was cut, in a temporary file.
 
-    In the archive they are named by class and number (gru, gru_1), counted over all layers of the whole network.
+    In the archive they are named by class and number (gru, gru_1), counted over the layers of the whole network.
     """
     import h5py
 
-    whole = _numbered((name, entry["class_name"]) for name, entry in graph.entries.items())
-    parts = _numbered((layer.name, type(layer).__name__) for layer in network.layers)
+    all_layers = _numbered((name, entry["class_name"]) for name, entry in graph.entries.items())
+    kept = _numbered((layer.name, type(layer).__name__) for layer in network.layers)
     with tempfile.TemporaryDirectory(prefix="deepcruiser-") as folder, archive.open(_WEIGHTS) as raw:
         with h5py.File(raw, "r") as source, h5py.File(Path(folder, _WEIGHTS), "w") as target:
             layers = next(
                 (source[key] for key in ("layers", "_layer_checkpoint_dependencies") if key in source), source
             )
-            for name, own in parts.items():
-                if whole.get(name) in layers:
-                    layers.copy(layers[whole[name]], target.require_group("layers"), own)
+            for name, own in kept.items():
+                if all_layers.get(name) in layers:
+                    layers.copy(layers[all_layers[name]], target.require_group("layers"), own)
         yield Path(folder, _WEIGHTS)
 
 
@@ -180,7 +182,7 @@ def _classes(described: Any) -> Iterator[str]:
 
 
 def _foreign(described: Any) -> Iterator[str]:
-    """The classes and functions that a description takes from elsewhere than Keras."""
+    """The classes and functions in a description that are not part of Keras."""
     if isinstance(described, Mapping):
         module = described.get("module")
         registered = described.get("registered_name")
@@ -188,15 +190,15 @@ def _foreign(described: Any) -> Iterator[str]:
         if named and described["class_name"] not in CODE and "config" in described:
             own = module is None and (registered is None or described["class_name"] == "function")
             if not own and str(module or "").split(".")[0] not in ("keras", "builtins"):
-                what = described["config"] if described["class_name"] == "function" else described["class_name"]
-                yield str(what)
+                is_function = described["class_name"] == "function"
+                yield str(described["config"] if is_function else described["class_name"])
         described = list(described.values())
     for item in described if isinstance(described, list) else ():
         yield from _foreign(item)
 
 
 def _names(group: Any, key: str) -> list[str]:
-    """A list of names among the attributes; long ones are in pieces."""
+    """A list of names among the attributes; long lists are stored in pieces."""
     if key in group.attrs:
         found = list(group.attrs[key])
     else:

@@ -1,4 +1,4 @@
-"""Networks of Keras from their descriptions in files, as far as an output needs them."""
+"""Keras networks from their descriptions in files, up to a chosen output."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.systems.keras.layers import CODE, NETWORKS, Maker
+from deepcruiser.systems.keras.layers import CODE, NETWORKS, LayerMaker
 
 Reference = tuple[str, int, int]
 
 
 class Graph:
-    """The layers of a described network and how they are connected.
+    """The layers of a described network, and how they are connected.
 
-    Tensors are made when they are asked for, and with them the layers that lead to them: what the output does not need
-    is never made.
+    Layers and tensors are made when they are first needed, so what the output does not need is never made.
     """
 
-    def __init__(self, described: Mapping[str, Any], maker: Maker) -> None:
+    def __init__(self, described: Mapping[str, Any], maker: LayerMaker) -> None:
         self._maker = maker
         self.name, self.entries, self.inputs, self.outputs = _connected(described)
         self.layers: dict[str, Any] = {}
@@ -26,24 +25,24 @@ class Graph:
         self._open: set[tuple[str, int]] = set()
 
     def network(self, output: str | None = None) -> Any:
-        """A network that ends in the layer `output`, or where the file says."""
+        """A network that ends with the layer `output`, or where the file says."""
         keras = self._maker.keras
-        ends = self.outputs if output is None else [(self._known(output), -1, 0)]
+        ends = self.outputs if output is None else [(self._named(output), -1, 0)]
         self._refuse_code(ends)
         tensors = [self.tensor(*end) for end in ends]
         inputs = [self._tensors[name, 0][0] for name in self.inputs if (name, 0) in self._tensors]
         if not inputs:
-            raise FileError(f"no input leads to {', '.join(end[0] for end in ends)}: it cannot be run")
+            raise FileError(f"no input is connected to {', '.join(end[0] for end in ends)}, so it cannot be run")
         single = len(inputs) == 1
         return keras.Model(inputs[0] if single else inputs, tensors[0] if len(ends) == 1 else tensors, name=self.name)
 
     def tensor(self, name: str, node: int, index: int) -> Any:
-        """What a layer gives when it is called for the time `node`."""
-        calls = self.entries[self._known(name)]["inbound_nodes"] or [None]
-        node = len(calls) - 1 if node < 0 else min(node, len(calls) - 1)  # Keras 3 counts those of a network from 1
+        """The output number `index` of call number `node` of a layer."""
+        calls = self.entries[self._named(name)]["inbound_nodes"] or [None]
+        node = len(calls) - 1 if node < 0 else min(node, len(calls) - 1)  # Keras 3 counts the calls of a network from 1
         if (name, node) not in self._tensors:
             if (name, node) in self._open:
-                raise FileError(f"layer {name!r} leads to itself: the file is damaged")
+                raise FileError(f"layer {name!r} depends on itself: the file is damaged")
             self._open.add((name, node))
             made = self._called(name, calls[node])
             self._tensors[name, node] = list(made) if isinstance(made, list | tuple) else [made]
@@ -66,7 +65,7 @@ class Graph:
         }
         recurrent = isinstance(layer, keras.layers.RNN | keras.layers.Bidirectional)
         if recurrent and isinstance(values[0], list):
-            values, kwargs = values[0][:1], {"initial_state": values[0][1:], **kwargs}  # Keras 2 gave both in one list
+            values, kwargs = values[0][:1], {"initial_state": values[0][1:], **kwargs}  # Keras 2 has both in one list
         if isinstance(entry["config"], dict) and entry["config"].get("time_major"):
             made = layer(keras.ops.swapaxes(values[0], 0, 1), **kwargs)
             return keras.ops.swapaxes(made, 0, 1) if layer.return_sequences else made
@@ -77,13 +76,13 @@ class Graph:
             return self.tensor(*value)
         return [self._resolved(item) for item in value] if isinstance(value, list) else value
 
-    def _known(self, name: str) -> str:
+    def _named(self, name: str) -> str:
         if name not in self.entries:
             raise InputError(f"no layer {name!r} in the network; its layers are: {', '.join(self.entries)}")
         return name
 
     def _refuse_code(self, ends: Sequence[Reference]) -> None:
-        """Refuse a Lambda before anything is made, and say where the network can be cut."""
+        """Refuse layers with code before anything is made, and say where the network can be cut."""
         needed = self._above([name for name, _, _ in ends])
         if not (held := [name for name in needed if self._holds_code(name)]):
             return
@@ -93,8 +92,8 @@ class Graph:
         before = next(whole, None)
         cut = f"cut the network before it, output={before!r}; or " if before else ""
         raise InputError(
-            f"layer {held[0]!r} is a {kinds[held[0]]}, whose code is in the file and is not run: {cut}give a function "
-            f"of your own, custom_objects={{{held[0]!r}: ...}}; or, if you trust whoever made the file, trusted=True"
+            f"layer {held[0]!r} is a {kinds[held[0]]}, and code in a file is not run: {cut}give a function of your "
+            f"own, custom_objects={{{held[0]!r}: ...}}; or, if you trust the author of the file, trusted=True"
         )
 
     def _holds_code(self, name: str) -> bool:
@@ -102,11 +101,11 @@ class Graph:
         return entry["class_name"] in CODE and not self._maker.may_run(name, entry["config"])
 
     def _above(self, names: Sequence[str]) -> list[str]:
-        """The layers that lead to these, themselves included, from the nearest to the farthest."""
+        """The layers that these depend on, including themselves, from the nearest to the farthest."""
         found = list[str]()
         for name in (todo := list(names)):
             if name not in found:
-                found.append(self._known(name))
+                found.append(self._named(name))
                 calls = self.entries[name]["inbound_nodes"]
                 todo += [above for call in calls for above, _, _ in _references(_arguments(call))]
         return found
@@ -119,8 +118,8 @@ def _connected(described: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[
         return _chain(config)
     if "input_layers" not in config:
         raise FileError(
-            f"the network is a {described['class_name']} of its author's own, which a file does not describe: make it "
-            "in Python and give the model"
+            f"the network is a custom {described['class_name']}, which a file does not describe: build it in Python "
+            "and give the model"
         )
     entries = {}
     for entry in config["layers"]:
@@ -131,7 +130,7 @@ def _connected(described: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[
 
 
 def _chain(config: Any) -> tuple[str, dict[str, Any], list[str], list[Reference]]:
-    """A Sequential network, each layer connected to the one before it."""
+    """A Sequential network: each layer is connected to the previous one."""
     layers = config if isinstance(config, list) else config["layers"]
     name = "network" if isinstance(config, list) else config.get("name") or "network"
     if not layers:
@@ -140,7 +139,9 @@ def _chain(config: Any) -> tuple[str, dict[str, Any], list[str], list[Reference]
     if layers[0]["class_name"] != "InputLayer":
         shape = _input_shape(layers[0]) or (config.get("build_input_shape") if isinstance(config, dict) else None)
         if shape is None:
-            raise FileError("the file does not say what its network takes: build the model, save it again, or give it")
+            raise FileError(
+                "the file does not have the shape of the network's input: build the model and save it again"
+            )
         dtype = "int32" if layers[0]["class_name"] == "Embedding" else None
         own = {"name": "the_input_of_all", "batch_shape": shape, "dtype": dtype}
         layers = [{"class_name": "InputLayer", "config": own}, *layers]
@@ -154,7 +155,7 @@ def _chain(config: Any) -> tuple[str, dict[str, Any], list[str], list[Reference]
 
 
 def _input_shape(entry: Mapping[str, Any]) -> Any:
-    """The shape of the input where the first layer of a chain says it, or a layer within it."""
+    """The shape of the input, from the first layer of a chain or from a layer within it."""
     config = entry["config"]
     if isinstance(config, list):
         return _input_shape(config[0])
@@ -165,10 +166,10 @@ def _input_shape(entry: Mapping[str, Any]) -> Any:
 
 
 def _arguments(call: Any) -> tuple[list[Any], dict[str, Any]]:
-    """What a layer is called with; tensors as tuples (layer, call, number)."""
+    """The arguments of a call of a layer; tensors are tuples (layer, call, number)."""
     if isinstance(call, Mapping):  # Keras 3
         kwargs = {key: _marked(value) for key, value in call["kwargs"].items()}
-        kwargs.pop("mask", None)  # layers find it themselves; described, it would take operations that are no layers
+        kwargs.pop("mask", None)  # layers find it themselves; its description refers to operations that are not layers
         return [_marked(value) for value in call["args"]], kwargs
     items = [call] if call and isinstance(call[0], str) else call
     kwargs = {key: _marked(value) for key, value in (items[0][3] if len(items[0]) > 3 else {}).items()}

@@ -1,7 +1,7 @@
-"""Layers of Keras from their descriptions in files, those of Keras 2 with the meaning that they had there.
+"""Keras layers from their descriptions in files; layers of Keras 2 compute the same as in Keras 2.
 
-No `from_config` of Keras is asked and no function is read from a file: a layer is made by calling its class with what
-the file says, after it was put into the words of Keras 3.
+Keras 3 cannot load many files of Keras 2, and reads functions from files, so this is our own loader. It never calls
+Keras's `from_config` and loads no functions: it translates a description to the options of Keras 3 and calls the class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from deepcruiser.errors import FileError, InputError
 
-#: These hold code, or load it from elsewhere.
+#: Layers that contain code, or load it from elsewhere.
 CODE: tuple[str, ...] = (
     "Lambda",
     "TFOpLambda",
@@ -31,7 +31,7 @@ _CLASSES = {"CuDNNLSTM": "LSTM", "CuDNNGRU": "GRU", "BatchNormalizationV1": "Bat
 _CLASSES |= {"BatchNormalizationV2": "BatchNormalization", "SyncBatchNormalization": "BatchNormalization"}
 _CLASSES |= {"LSTMV1": "LSTM", "LSTMV2": "LSTM", "GRUV1": "GRU", "GRUV2": "GRU", "Convolution1D": "Conv1D"}
 _OPTIONS = {"LeakyReLU": {"alpha": "negative_slope"}, "InputLayer": {"batch_input_shape": "batch_shape"}}
-#: Options that Keras 3 has no more and that change nothing in what a trained layer computes.
+#: Options that Keras 3 no longer has, and that do not change what a trained layer computes.
 _FORGOTTEN = {"batch_input_shape", "fused", "implementation", "input_dim", "input_dtype", "input_length", "ragged"}
 _FORGOTTEN |= {
     "renorm",
@@ -45,17 +45,17 @@ _FORGOTTEN |= {
 _ACTIVATIONS = {"softmax_v2": "softmax", "relu_v2": "relu", "sigmoid_v2": "sigmoid", "selu_v2": "selu"}
 
 
-def the_keras() -> ModuleType:
-    """Keras, on PyTorch unless it is at work on something else already or KERAS_BACKEND says otherwise."""
+def import_keras() -> ModuleType:
+    """Import Keras on PyTorch, unless it is already imported or KERAS_BACKEND names another backend."""
     missing = "KerasSystem needs the packages keras and h5py: pip install 'deepcruiser[keras]'"
     chosen = None if "keras" in sys.modules else os.environ.get("KERAS_BACKEND")
-    asked = "keras" not in sys.modules and chosen is None
+    use_torch = "keras" not in sys.modules and chosen is None
     try:
-        if asked:
+        if use_torch:
             os.environ["KERAS_BACKEND"] = "torch"  # read once, when Keras is imported
         import h5py  # noqa: F401
         import keras
-    except (ImportError, ValueError) as error:  # ValueError: of a backend that Keras does not know
+    except (ImportError, ValueError) as error:  # ValueError: an unknown backend
         if chosen not in (None, "torch") and getattr(error, "name", "") not in ("keras", "h5py"):
             raise InputError(
                 f"KERAS_BACKEND is {chosen!r}, but that cannot be imported ({error}): install it, or unset "
@@ -63,33 +63,33 @@ def the_keras() -> ModuleType:
             ) from None
         raise InputError(missing) from None
     finally:
-        if asked:
+        if use_torch:
             del os.environ["KERAS_BACKEND"]
-    found: ModuleType = keras
+    module: ModuleType = keras
     if int(keras.__version__.split(".")[0]) < 3:
         raise InputError(f"KerasSystem needs Keras 3, not {keras.__version__}: pip install 'deepcruiser[keras]'")
-    return found
+    return module
 
 
 def hard_sigmoid_of_keras_2(x: Any) -> Any:
-    """0.2 x + 0.5 between 0 and 1; what Keras 3 calls hard_sigmoid is x / 6 + 0.5."""
-    return the_keras().ops.clip(0.2 * x + 0.5, 0.0, 1.0)
+    """0.2 x + 0.5, clipped to 0..1; the hard_sigmoid of Keras 3 is x / 6 + 0.5."""
+    return import_keras().ops.clip(0.2 * x + 0.5, 0.0, 1.0)
 
 
-class Maker:
+class LayerMaker:
     """Makes the layers of one file, which the given version of Keras wrote."""
 
     def __init__(self, *, version: str, custom_objects: Mapping[str, Any], trusted: bool) -> None:
-        self.keras = the_keras()
+        self.keras = import_keras()
         self.old = version.startswith("2")
         self._before_tf = version.startswith(("2.0", "2.1.", "2.2", "2.3")) and not version.endswith("-tf")
         self.custom = custom_objects
         self.trusted = trusted
-        # Bidirectional copies its layer by a description, in which the function needs a name that Keras knows.
+        # Registered, as Bidirectional copies its layer through a description in which the function is a name.
         self._hard_sigmoid = self.keras.saving.register_keras_serializable("deepcruiser")(hard_sigmoid_of_keras_2)
 
     def layer(self, described: Mapping[str, Any]) -> Any:
-        """The layer of a description: its class and what it is made with."""
+        """The layer of a description."""
         kind, config = str(described["class_name"]), dict(described["config"])
         name = config.get("name", kind)
         if kind == "Lambda":
@@ -107,12 +107,12 @@ class Maker:
         layer = cls(**self._options(kind, name, cls, config))
         if self._before_tf and isinstance(layer, self.keras.layers.Bidirectional):
             for way in (layer.forward_layer, layer.backward_layer):
-                way.zero_output_for_mask = False  # at masked steps, the output before; since tf.keras, zeros
+                way.zero_output_for_mask = False  # the previous output at masked steps; zeros since tf.keras
         return layer
 
     def _options(self, kind: str, name: str, cls: Any, config: dict[str, Any]) -> dict[str, Any]:
         if self.old and kind in ("GRU", "GRUCell"):
-            config.setdefault("reset_after", False)  # which older files do not say, and Keras 3 does not assume
+            config.setdefault("reset_after", False)  # older files leave it out, and the default of Keras 3 is True
         own = [base.__init__ for base in cls.__mro__ if "__init__" in vars(base) and base is not object]
         takes = {name for one in own for name in inspect.signature(one).parameters}
         known = {*takes, "name", "dtype", "trainable", "activity_regularizer"} - {"self", "args", "kwargs"}
@@ -160,18 +160,18 @@ class Maker:
             ) from None
 
     def may_run(self, name: str, config: Mapping[str, Any]) -> bool:
-        """Whether a layer that holds code may: the file is trusted, or the user gives a function in its place."""
+        """Whether a layer with code may run: the file is trusted, or the user gives a function to use instead."""
         function = config.get("function")
         return self.trusted or name in self.custom or (isinstance(function, str) and function in self.custom)
 
     def _function(self, name: str, config: dict[str, Any]) -> Any:
-        """A Lambda: with the user's own function, or, if the file is trusted, with the code that is in it."""
+        """A Lambda layer with the user's function or, if the file is trusted, with the code in the file."""
         known = [key for key in (name, config.get("function")) if isinstance(key, str) and key in self.custom]
         if known:
             return self.keras.layers.Lambda(self.custom[known[0]], name=name)
         if not self.trusted:
             raise FileError(
-                f"layer {name!r} is a Lambda, whose code is in the file and is not run: {_CUT}, give a function of "
+                f"layer {name!r} is a Lambda, and code in a file is not run: {_CUT}, give a function of "
                 f"your own, custom_objects={{{name!r}: ...}}, or, if you trust whoever made the file, trusted=True"
             )
         if isinstance(config["function"], list):

@@ -1,4 +1,4 @@
-"""A Keras network as it is run: how inputs lie in its tensors; piece by piece where it keeps its state."""
+"""Running a Keras network: padding, batches, and pieces for networks that keep their state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.keras.layers import the_keras
-from deepcruiser.systems.keras.recording import Choice, Recorder, as_torch, loops, recording
+from deepcruiser.systems.keras.layers import import_keras
+from deepcruiser.systems.keras.recording import LayerChoice, LayerRecorder, as_torch, loops, recording
 
 
 def cut(model: Any, output: str) -> Any:
-    """The network up to the layer `output`, with the same layers and weights."""
-    keras = the_keras()
+    """The network up to the layer `output`; it shares its layers and weights with the model."""
+    keras = import_keras()
     names = [layer.name for layer in model.layers]
     if output not in names:
         raise InputError(f"no layer {output!r} in {model.name!r}; its layers are: {', '.join(names)}")
@@ -33,14 +33,14 @@ def cut(model: Any, output: str) -> Any:
     return keras.Model(inputs[0] if len(inputs) == 1 else inputs, end, name=model.name)
 
 
-class Network:
-    """A model, what it takes, and which of its layers are recorded."""
+class KerasNetwork:
+    """A model, the form of its inputs, and the layers that are recorded."""
 
-    def __init__(self, model: Any, choice: Choice, *, padded: bool, batch_first: bool) -> None:
-        keras = the_keras()
+    def __init__(self, model: Any, choice: LayerChoice, *, padded: bool, batch_first: bool) -> None:
+        keras = import_keras()
         if not model.inputs:
             raise InputError(
-                f"the model {model.name!r} has not been built: call it on an input once, or give it an Input"
+                f"the model {model.name!r} has not been built: call it once on an input, or give it an Input layer"
             )
         self._model = model
         self._choice = choice
@@ -49,7 +49,7 @@ class Network:
         self.inputs = [tensor.name.split(":")[0] for tensor in model.inputs]
         shape = tuple(model.inputs[0].shape)
         first, second = (0, 1) if batch_first else (1, 0)
-        #: How many inputs go in at once and how many steps, where the network has fixed that.
+        #: The number of inputs that go in at once, if the network fixes it; `_steps` is the same for steps.
         self.width: int | None = shape[first]
         self._steps: int | None = shape[second] if len(shape) > 1 else None
         self._stateful = [layer for layer in loops(model) if layer.stateful]
@@ -57,65 +57,65 @@ class Network:
         self._filler = float(masks[0]) if masks else 0.0
 
     def length(self, lengths: list[int]) -> int:
-        """How long inputs of these lengths are when they go in."""
+        """The length to which inputs of these lengths are padded."""
         longest = max(lengths)
         if self._steps is None:
             return longest
         return -(-longest // self._steps) * self._steps if self._stateful else self._steps
 
-    def run(self, inputs: list[list[Tensor]]) -> tuple[Any, Recorder]:
-        """The network's output for a group of inputs, as tensors, and what its layers went through."""
+    def run(self, inputs: list[list[Tensor]]) -> tuple[Any, LayerRecorder]:
+        """The network's output for a group of inputs, as tensors, and the recorded layers."""
         ready = [self._arranged([tensors[number] for tensors in inputs], number) for number in range(len(self.inputs))]
         axis = 1 if self.batch_first else 0
         pieces = [ready]
         if self._stateful and self._steps is not None:
             split = [torch.split(tensor, self._steps, axis) for tensor in ready]
             pieces = [list(piece) for piece in zip(*split, strict=True)]
-        with self._afresh(), recording(self._model, self._choice) as recorder:
+        with self._reset(), recording(self._model, self._choice) as recorder:
             outputs = [self._call(piece) for piece in pieces]
         return outputs[0] if len(pieces) == 1 else self._joined(outputs, axis), recorder
 
     def split(self, output: Any, rows: int, cuts: Mapping[int, Sequence[int]]) -> list[Any]:
-        """An output for each of `rows` inputs; `cuts` has each one's own length by the length of all."""
-        tree = the_keras().tree
+        """One output for each of `rows` inputs; `cuts` has their own lengths by the length of a padded time axis."""
+        tree = import_keras().tree
         tensors, shapes = tree.flatten(output), [tuple(tensor.shape) for tensor in self._model.outputs]
         axis = 0 if self.batch_first else 1
         parts = [_parts(tensor, shape, axis, cuts, rows) for tensor, shape in zip(tensors, shapes, strict=True)]
         return [tree.pack_sequence_as(output, [part[row] for part in parts]) for row in range(rows)]
 
     def _call(self, piece: list[Tensor]) -> Any:
-        keras = the_keras()
+        keras = import_keras()
         values = [tensor if keras.config.backend() == "torch" else tensor.numpy() for tensor in piece]
         output = self._model(values[0] if len(values) == 1 else values, training=False)
         return keras.tree.map_structure(as_torch, output)
 
     def _joined(self, outputs: list[Any], axis: int) -> Any:
-        """The outputs of all pieces: one after the other in time, or side by side where a piece has one answer."""
+        """The outputs of all pieces, joined in time; a new time axis is made if each piece has a single answer."""
 
         def join(*tensors: Tensor) -> Tensor:
             in_time = tensors[0].dim() > 2 and tensors[0].shape[axis] == self._steps
             return torch.cat(tensors, axis) if in_time else torch.stack(tensors, axis)
 
-        return the_keras().tree.map_structure(join, *outputs)
+        return import_keras().tree.map_structure(join, *outputs)
 
     def _arranged(self, tensors: list[Tensor], number: int) -> Tensor:
         shape = tuple(self._model.inputs[number].shape)
         if len(shape) != tensors[0].dim() + 1:
             raise InputError(
                 f"an input makes an array of the shape {tuple(tensors[0].shape)}, but {self.inputs[number]!r} of the "
-                f"network takes {_shown(shape)}: correct features="
+                f"network takes {_shape_text(shape)}: correct features="
             )
         if number == 0:
             self._check_lengths([len(tensor) for tensor in tensors])
         tensors = tensors + tensors[:1] * ((self.width or 0) - len(tensors))
         padded = pad_sequence(tensors, batch_first=True, padding_value=self._filler)
         if number == 0 and (missing := self.length([padded.shape[1]]) - padded.shape[1]):
-            behind = padded.new_full((len(padded), missing, *padded.shape[2:]), self._filler)
-            padded = torch.cat((padded, behind), 1)
+            filling = padded.new_full((len(padded), missing, *padded.shape[2:]), self._filler)
+            padded = torch.cat((padded, filling), 1)
         if any(takes not in (None, has) for has, takes in zip(padded.shape[2:], shape[2:], strict=True)):
             raise InputError(
                 f"an input makes steps of {list(padded.shape[2:])}, but {self.inputs[number]!r} of the network takes "
-                f"{_shown(shape)}: correct features="
+                f"{_shape_text(shape)}: correct features="
             )
         return padded if self.batch_first else padded.transpose(0, 1)
 
@@ -126,14 +126,14 @@ class Network:
         if wrong is not None:
             pad = "" if wrong > self._steps else ", or use batch='padded'"
             raise InputError(
-                f"an input has {wrong:,} steps and the network takes {self._steps:,}, neither more nor less: cut or "
-                f"pad it in features={pad}"
+                f"an input has {wrong:,} steps, but the network takes exactly {self._steps:,}: cut or pad it in "
+                f"features={pad}"
             )
 
     @contextmanager
-    def _afresh(self) -> Iterator[None]:
-        """Layers that keep their state between calls begin with zeros, and get back what they had."""
-        keras = the_keras()
+    def _reset(self) -> Iterator[None]:
+        """Within this block, layers that keep their state between calls start from zeros; it is restored afterwards."""
+        keras = import_keras()
         variables = [variable for layer in self._stateful for variable in keras.tree.flatten(layer.states)]
         before = [as_torch(variable.value).cpu().numpy().copy() for variable in variables]
         try:
@@ -148,7 +148,7 @@ class Network:
 def _parts(
     tensor: Tensor, shape: tuple[Any, ...], axis: int, cuts: Mapping[int, Sequence[int]], rows: int
 ) -> list[Any]:
-    """A tensor's rows, each cut to its own length if its first axis is time."""
+    """The rows of a tensor, each cut to its own length if it has a time axis."""
     parts = list(tensor.unbind(axis) if tensor.dim() > axis else tensor.unbind())
     in_time = len(shape) > 2 or (len(shape) == 2 and shape[1] is None)
     lengths = cuts.get(len(parts[0])) if in_time and parts[0].dim() else None
@@ -157,5 +157,5 @@ def _parts(
     return [part.cpu().numpy().copy() for part in parts[:rows]]
 
 
-def _shown(shape: tuple[Any, ...]) -> str:
+def _shape_text(shape: tuple[Any, ...]) -> str:
     return f"[{', '.join('any' if length is None else str(length) for length in shape)}]"

@@ -1,7 +1,7 @@
-"""Recurrent layers of Keras: which of their vectors is the state, and what they go through in a run.
+"""Recurrent layers of Keras: which of their vectors is the state, and recording them.
 
-Keras shows a layer's outputs, and its last states at most. While a network runs, the loop of every recurrent layer is
-therefore ours: it calls the layer's own cell at every step, as Keras does, and keeps the states on the way.
+Keras returns a layer's outputs, and at most its last states. While a network runs, we therefore replace the loop over
+time of every recurrent layer: ours calls the layer's own cell at every step, as Keras does, and keeps the states.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ import torch
 from torch import Tensor
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.keras.layers import the_keras
-from deepcruiser.systems.torch.state_choice import (
+from deepcruiser.systems.keras.layers import import_keras
+from deepcruiser.systems.state_choice import (
     Direction,
     Layer,
     Part,
-    checked_direction,
-    checked_layers,
-    checked_part,
+    check_direction,
+    check_layers,
+    check_part,
 )
 
 
 @dataclass(frozen=True)
-class Core:
-    """One recurrent layer of a network, or one cell of a stack of them: a forward way, and perhaps a backward way."""
+class RecordedLayer:
+    """One recurrent layer of a network, or one cell of a stack of cells, in one or two directions."""
 
     name: str
     ways: tuple[Any, ...]
@@ -38,7 +38,7 @@ class Core:
 
     @property
     def has_c(self) -> bool:
-        """Whether its cell has two vectors for a state, as an LSTM."""
+        """Whether the state of its cell is two vectors, like that of an LSTM."""
         size = _cells(self.ways[0])[self.cell].state_size
         return isinstance(size, list | tuple) and len(size) > 1
 
@@ -48,26 +48,28 @@ class Core:
 
 
 @dataclass(frozen=True)
-class Choice:
+class LayerChoice:
     """The layers whose states a trace shows side by side."""
 
-    cores: tuple[Core, ...]
+    layers: tuple[RecordedLayer, ...]
     part: Part
     direction: Direction
 
     @property
     def words(self) -> str:
-        """For people: "bidirectional_1: h, both directions"."""
-        words = f"{', '.join(core.words for core in self.cores)}: {self.part}"
-        words += " side by side" if len(self.cores) > 1 else ""
-        if all(len(core.ways) == 1 for core in self.cores):
+        """A description: "bidirectional_1: h, both directions"."""
+        words = f"{', '.join(layer.words for layer in self.layers)}: {self.part}"
+        words += " side by side" if len(self.layers) > 1 else ""
+        if all(len(layer.ways) == 1 for layer in self.layers):
             return words
         return words + (", both directions" if self.direction == "both" else f", {self.direction}")
 
 
-def choose(network: Any, state: str | None, *, part: Part, layer: Layer, direction: Direction | None) -> Choice:
-    """The layers that are asked for: of those of the network, or of the cells of the one that is named."""
-    keras = the_keras()
+def choose_layers(
+    network: Any, state: str | None, *, part: Part, layer: Layer, direction: Direction | None
+) -> LayerChoice:
+    """The chosen layers of the network, or the chosen cells of the layer called `state`."""
+    keras = import_keras()
     known = dict(recurrent(network))
     if state is not None and state not in known:
         has = ", ".join(known) or _has(network)
@@ -77,24 +79,24 @@ def choose(network: Any, state: str | None, *, part: Part, layer: Layer, directi
             f"no recurrent layer (SimpleRNN, GRU, LSTM, ConvLSTM or RNN) in {network.name!r}; its layers are: "
             f"{_has(network)}"
         )
-    cores = []
+    layers = []
     for name, found in known.items() if state is None else [(state, known[state])]:
         both = isinstance(found, keras.layers.Bidirectional)
         ways = (found.forward_layer, found.backward_layer) if both else (found,)
         count = len(_cells(ways[0]))
-        cores += [Core(name, ways, cell, count) for cell in range(count)]
+        layers += [RecordedLayer(name, ways, cell, count) for cell in range(count)]
     label = f"'{state}'" if state is not None else f"'{network.name}'"
-    chosen = tuple(cores[number] for number in checked_layers(layer, len(cores), label))
-    for core in chosen:
-        kind = type(_cells(core.ways[0])[core.cell]).__name__.removesuffix("Cell")
-        checked_part(part, core.has_c, f"'{core.name}'", kind)
-    two_ways = any(len(core.ways) == 2 for core in chosen)
-    return Choice(chosen, part, checked_direction(direction, two_ways, f"'{chosen[-1].name}'"))
+    chosen = tuple(layers[number] for number in check_layers(layer, len(layers), label))
+    for one in chosen:
+        kind = type(_cells(one.ways[0])[one.cell]).__name__.removesuffix("Cell")
+        check_part(part, one.has_c, f"'{one.name}'", kind)
+    two_ways = any(len(one.ways) == 2 for one in chosen)
+    return LayerChoice(chosen, part, check_direction(direction, two_ways, f"'{chosen[-1].name}'"))
 
 
 def recurrent(network: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The recurrent layers of a network by name, those of networks within it as "encoder.lstm"."""
-    keras = the_keras()
+    """The recurrent layers of a network by name; those of inner networks are like "encoder.lstm"."""
+    keras = import_keras()
     for layer in network.layers:
         if isinstance(layer, keras.layers.RNN):
             yield prefix + layer.name, layer
@@ -106,8 +108,8 @@ def recurrent(network: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def loops(network: Any) -> list[Any]:
-    """Every layer with a loop over time: those above, one for each direction."""
-    keras = the_keras()
+    """Every layer with a loop over time: the recurrent layers, one for each direction."""
+    keras = import_keras()
     found = [layer for _, layer in recurrent(network)]
     ways = [
         (one.forward_layer, one.backward_layer) if isinstance(one, keras.layers.Bidirectional) else (one,)
@@ -117,35 +119,36 @@ def loops(network: Any) -> list[Any]:
 
 
 @dataclass
-class Way:
-    """What one layer went through in one call, in the order in which it read."""
+class LayerCall:
+    """The inputs and states of one layer in one call."""
 
     inputs: Any  # [rows, steps, ...] in the order of time
     mask: Any
-    #: For each core of the layer that is recorded, s_0..s_N.
+    #: s_0..s_N of each recorded cell, in the order in which the layer reads.
     states: dict[int, list[Any]]
     backwards: bool
 
 
 @dataclass
-class Recorder:
-    """Keeps what the chosen layers go through, call by call."""
+class LayerRecorder:
+    """Records the calls of the chosen layers."""
 
-    choice: Choice
-    ways: dict[int, list[Way]] = field(default_factory=dict)
+    choice: LayerChoice
+    layer_calls: dict[int, list[LayerCall]] = field(default_factory=dict)
 
-    def calls(self, core: Core) -> list[list[Way]]:
-        return [self.ways.get(id(layer), []) for layer in core.ways]
+    def calls(self, layer: RecordedLayer) -> list[list[LayerCall]]:
+        """The calls of a layer, for each of its directions."""
+        return [self.layer_calls.get(id(way), []) for way in layer.ways]
 
 
 @contextmanager
-def recording(network: Any, choice: Choice) -> Iterator[Recorder]:
-    """Run the network in this block; its layers are as before when it ends."""
-    recorder, layers = Recorder(choice), loops(network)
+def recording(network: Any, choice: LayerChoice) -> Iterator[LayerRecorder]:
+    """Record the network within this block; its layers are restored afterwards."""
+    recorder, layers = LayerRecorder(choice), loops(network)
     before = [{key: vars(layer)[key] for key in ("inner_loop", "use_cudnn") if key in vars(layer)} for layer in layers]
     try:
         for layer in layers:
-            # In their dictionaries: Keras would take what is set in the usual way for a part of the layer.
+            # Directly in their dictionaries, as Keras would treat an attribute set otherwise as part of the layer.
             vars(layer)["inner_loop"] = _loop(layer, recorder)
             vars(layer)["use_cudnn"] = False
         yield recorder
@@ -156,12 +159,12 @@ def recording(network: Any, choice: Choice) -> Iterator[Recorder]:
             vars(layer).update(kept)
 
 
-def _loop(layer: Any, recorder: Recorder) -> Any:
-    """The loop over time of Keras, which also keeps the states of chosen cores."""
-    ops, tree = the_keras().ops, the_keras().tree
-    wanted = [core for core in recorder.choice.cores if any(layer is way for way in core.ways)]
+def _loop(layer: Any, recorder: LayerRecorder) -> Any:
+    """Keras's loop over time, which also keeps the states of the chosen cells."""
+    ops, tree = import_keras().ops, import_keras().tree
+    cells = [one.cell for one in recorder.choice.layers if any(layer is way for way in one.ways)]
     number = 0 if recorder.choice.part == "h" else 1
-    # Not the cell itself, whose checks take longer than the step; but in mixed precision it has to convert.
+    # Not the cell itself, whose checks take longer than the step, unless it must convert for mixed precision.
     mixed = getattr(layer.cell, "compute_dtype", None) != getattr(layer.cell, "variable_dtype", None)
     step_of = layer.cell if mixed else getattr(layer.cell, "call", layer.cell)
 
@@ -169,9 +172,7 @@ def _loop(layer: Any, recorder: Recorder) -> Any:
         mask = mask[0] if isinstance(mask, list | tuple) else mask
         mask = None if mask is None else ops.cast(mask, "bool")
         states, outputs, last = list(initial_state), [], None
-        way = Way(
-            sequences, mask, {core.cell: [_of(layer, states, core.cell)[number]] for core in wanted}, layer.go_backwards
-        )
+        recorded = {cell: [_of(layer, states, cell)[number]] for cell in cells}
         steps = range(sequences.shape[1])
         for step in reversed(steps) if layer.go_backwards else steps:
             output, new = step_of(sequences[:, step], states)
@@ -185,10 +186,11 @@ def _loop(layer: Any, recorder: Recorder) -> Any:
                 output = ops.where(_wide(here, output), output, kept)
             states, last = new, output
             outputs.append(output)
-            for core in wanted:
-                way.states[core.cell].append(_of(layer, states, core.cell)[number])
-        if wanted:
-            recorder.ways.setdefault(id(layer), []).append(way)
+            for cell in cells:
+                recorded[cell].append(_of(layer, states, cell)[number])
+        if cells:
+            call = LayerCall(sequences, mask, recorded, layer.go_backwards)
+            recorder.layer_calls.setdefault(id(layer), []).append(call)
         return last, ops.stack(outputs, axis=1), states
 
     return loop
@@ -199,7 +201,7 @@ def _cells(layer: Any) -> Sequence[Any]:
 
 
 def _of(layer: Any, states: list[Any], cell: int) -> list[Any]:
-    """The states of one cell: all, or its share in a stack."""
+    """The states of one cell: all states, or its share if the layer is a stack of cells."""
     if len(_cells(layer)) > 1:
         share = states[cell]
         return list(share) if isinstance(share, list | tuple) else [share]
@@ -207,7 +209,7 @@ def _of(layer: Any, states: list[Any], cell: int) -> list[Any]:
 
 
 def _wide(mask: Any, values: Any) -> Any:
-    return the_keras().ops.reshape(mask, (-1, *[1] * (len(values.shape) - 1)))
+    return import_keras().ops.reshape(mask, (-1, *[1] * (len(values.shape) - 1)))
 
 
 def _has(network: Any) -> str:
@@ -215,7 +217,7 @@ def _has(network: Any) -> str:
 
 
 def as_torch(value: Any) -> Tensor:
-    """A tensor of any backend; where that is PyTorch, the same one."""
+    """A tensor of any backend as a torch tensor; the same tensor if the backend is PyTorch."""
     if isinstance(value, Tensor):
         return value.detach()
-    return torch.from_numpy(np.array(the_keras().ops.convert_to_numpy(value)))
+    return torch.from_numpy(np.array(import_keras().ops.convert_to_numpy(value)))

@@ -1,4 +1,4 @@
-"""Values from the inside of an ONNX graph as outputs of it: of an in-memory copy, never of the user's file."""
+"""Inner values of an ONNX graph as additional outputs of a copy in memory; the user's file is never changed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from deepcruiser.systems.onnx.graph import Node, nodes
 
 
 class Exposer:
-    """Adds outputs to a model, which it changes."""
+    """Adds outputs to a model in place."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self._names = {name for found in nodes(model.graph) for name in (*found.node.input, *found.node.output)}
         self._names |= {port.name for port in (*model.graph.input, *model.graph.output)}
-        self._known: dict[tuple[int, str], str] = {}
+        self._exposed: dict[tuple[int, str], str] = {}
 
     def expose(self, found: Node, value: str, *, whole_numbers: bool = False) -> str:
-        """The name of a new output that has a value seen by a node, as float32 or int64.
+        """Make a value that a node reads or returns an output, as float32 or int64; returns the output's name.
 
-        Out of the body of a loop, the values of all rounds come with a new first axis; out of a branch that is not
-        taken comes an empty tensor.
+        From a loop body, the values of all iterations come with a new first axis. From a branch that is not taken, an
+        empty tensor comes.
         """
         from onnx import TensorProto, ValueInfoProto, helper
 
         key = (id(found.graph), value)
-        if key in self._known:
-            return self._known[key]
+        if key in self._exposed:
+            return self._exposed[key]
         kind = TensorProto.INT64 if whole_numbers else TensorProto.FLOAT
         name = self._new()
-        # A cast, and not the value itself: so its type is known, which the other branch has to have as well.
+        # A cast and not the value itself, so that the type is known: the other branch must have the same.
         found.graph.node.append(helper.make_node("Cast", [value], [name], to=kind))
         graph = found.graph
         for outer, attribute, around in reversed(found.inside):
@@ -39,18 +39,18 @@ class Exposer:
                     _add_empty(helper, other.g, self._new(), kind)
                 if other.name in ("scan_output_axes", "scan_output_directions"):
                     other.ints.append(0)
-            counted = len(graph.output) - (outer.op_type == "Loop")  # a loop's condition is no output of it
+            counted = len(graph.output) - (outer.op_type == "Loop")  # a loop's condition is not one of its outputs
             while len(outer.output) < counted - 1:
                 outer.output.append(self._new())
             name = self._new()
             outer.output.append(name)
             graph = around
         self.model.graph.output.append(ValueInfoProto(name=name))
-        self._known[key] = name
+        self._exposed[key] = name
         return name
 
     def steps_of(self, found: Node) -> str:
-        """The output with what a recurrent node gives at every step, also if nothing in the graph reads it."""
+        """Make the outputs of a recurrent node at every step an output, even if nothing in the graph reads them."""
         if not found.node.output[0]:
             found.node.output[0] = self._new()
         return self.expose(found, str(found.node.output[0]))
@@ -68,7 +68,7 @@ def _typed(helper: Any, name: str, kind: int) -> Any:
 
 
 def _add_empty(helper: Any, graph: Any, name: str, kind: int) -> None:
-    """What a branch gives for a value that is not in it."""
+    """Add the output that a branch returns for a value of the other branch."""
     empty = helper.make_tensor(f"{name}_value", kind, [0], [])
     graph.node.append(helper.make_node("Constant", [], [name], value=empty))
     graph.output.append(_typed(helper, name, kind))

@@ -1,4 +1,4 @@
-"""The recurrent nodes of an ONNX graph, also those in the branches and bodies of its control flow."""
+"""The recurrent nodes of an ONNX graph, including those in branches and loops."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.torch.state_choice import (
+from deepcruiser.systems.state_choice import (
     Direction,
     Layer,
     Part,
-    checked_direction,
-    checked_layers,
-    checked_part,
-    in_words,
+    check_direction,
+    check_layers,
+    check_part,
+    state_words,
 )
 
 RECURRENT = ("LSTM", "GRU", "RNN", "DynamicQuantizeLSTM")
-#: What lies between the layers of one stack: nothing that computes.
+#: Nodes between the layers of one stack: they change the shape and compute nothing.
 _SHAPES = ("Transpose", "Reshape", "Squeeze", "Unsqueeze", "Identity", "Cast", "Dropout", "Flatten")
-#: Where the exporter of torch.export notes the modules that a node comes from.
+#: The metadata in which PyTorch's newer exporter stores the modules that a node comes from.
 _SCOPES = "pkg.torch.onnx.name_scopes"
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node, the graph that it is in, and, from the outside in, the nodes that this graph is a part of.
+    """A node and the graph that has it.
 
-    Each of those comes with its attribute that this is, and with the graph that it is in itself.
+    If that graph is a branch or a loop body, `inside` has the nodes around it, from the outside in: each with its
+    attribute that holds the inner graph, and the graph that has the node itself.
     """
 
     node: Any
@@ -43,17 +44,17 @@ class Node:
 
     @property
     def ways(self) -> str:
-        """forward, reverse or bidirectional."""
+        """The direction: "forward", "reverse" or "bidirectional"."""
         return next((a.s.decode() for a in self.node.attribute if a.name == "direction"), "forward")
 
     def input(self, number: int) -> str:
-        """The name of an input; empty where an optional one is left out."""
+        """The name of an input; empty if an optional input is left out."""
         return str(self.node.input[number]) if number < len(self.node.input) else ""
 
 
 @dataclass(frozen=True, eq=False)
-class Core:
-    """One or more recurrent nodes of which each reads what the one before gives: a stack of layers."""
+class NodeStack:
+    """Recurrent nodes of which each reads the output of the previous one: the layers of a stack."""
 
     name: str
     layers: tuple[Node, ...]
@@ -72,33 +73,37 @@ class Core:
 
 
 @dataclass(frozen=True, eq=False)
-class CoreChoice:
-    """A core and the part of its state that a trace shows."""
+class NodeChoice:
+    """A stack of nodes and the part of its state that a trace shows."""
 
-    core: Core
+    stack: NodeStack
     part: Part
     layers: tuple[int, ...]
     direction: Direction
     words: str = field(default="")
 
     @classmethod
-    def of(cls, core: Core, *, part: Part, layer: Layer, direction: Direction | None) -> CoreChoice:
-        label, both = repr(core.name), core.ways == "bidirectional"
-        if part == "c" and core.kind == "DynamicQuantizeLSTM":
-            raise InputError(f"c of {label} cannot be computed, as its weights have 8 bits; take part='h'")
-        part = checked_part(part, core.kind == "LSTM", label, core.kind)
-        layers = checked_layers(layer, len(core.layers), label)
-        if core.ways == "reverse":
+    def of(cls, stack: NodeStack, *, part: Part, layer: Layer, direction: Direction | None) -> NodeChoice:
+        label, both = repr(stack.name), stack.ways == "bidirectional"
+        if part == "c" and stack.kind == "DynamicQuantizeLSTM":
+            raise InputError(f"c of {label} cannot be computed, as its weights have 8 bits; use part='h'")
+        part = check_part(part, stack.kind == "LSTM", label, stack.kind)
+        layers = check_layers(layer, len(stack.layers), label)
+        if stack.ways == "reverse":
             if direction not in (None, "backward"):
-                raise InputError(f"{label} reads backward only, so direction={direction!r} is not there; leave it out")
+                raise InputError(
+                    f"{label} reads backward only, so direction={direction!r} does not exist; leave it out"
+                )
             chosen: Direction = "backward"
         else:
-            chosen = checked_direction(direction, both, label)
-        return cls(core, part, layers, chosen, in_words(core.name, part, layers, len(core.layers), 1 + both, chosen))
+            chosen = check_direction(direction, both, label)
+        return cls(
+            stack, part, layers, chosen, state_words(stack.name, part, layers, len(stack.layers), 1 + both, chosen)
+        )
 
 
 def nodes(graph: Any, inside: tuple[tuple[Any, str, Any], ...] = ()) -> Iterator[Node]:
-    """Every node in the order of the graph; those of subgraphs before the node that has them."""
+    """Every node in the order of the graph; nodes of subgraphs come before the node that has them."""
     for node in graph.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):
@@ -106,8 +111,8 @@ def nodes(graph: Any, inside: tuple[tuple[Any, str, Any], ...] = ()) -> Iterator
         yield Node(node, graph, inside)
 
 
-def cores(graph: Any) -> list[Core]:
-    """The recurrent cores of a graph, in its order; names are made different where they are not."""
+def node_stacks(graph: Any) -> list[NodeStack]:
+    """The recurrent stacks of a graph, in its order; equal names get a number."""
     stacks: list[list[Node]] = []
     for found in nodes(graph):
         if found.node.op_type not in RECURRENT:
@@ -120,30 +125,31 @@ def cores(graph: Any) -> list[Core]:
     labels = [_label(stack) or f"{stack[0].node.op_type}_{number}" for number, stack in enumerate(stacks)]
     counts = Counter(labels)
     names = [label if counts[label] == 1 else f"{label}#{labels[:n].count(label)}" for n, label in enumerate(labels)]
-    return [Core(name, tuple(stack)) for name, stack in zip(names, stacks, strict=True)]
+    return [NodeStack(name, tuple(stack)) for name, stack in zip(names, stacks, strict=True)]
 
 
-def named_core(found: Sequence[Core], name: str) -> Core:
-    """The core that a name means: its own, that of a node, of a node's output, or of the module it comes from."""
+def named_stack(stacks: Sequence[NodeStack], name: str) -> NodeStack:
+    """The stack with this name; a name of a node, of its output, or of the module it was exported from will do too."""
     plain = _plain(name)
-    for core in found:
-        if name == core.name or (plain and plain == _plain(core.name)):
-            return core
-    for core in found:
-        for layer in core.layers:
+    for stack in stacks:
+        if name == stack.name or (plain and plain == _plain(stack.name)):
+            return stack
+    for stack in stacks:
+        for layer in stack.layers:
             if name and name in (layer.node.name, *layer.node.output):
-                return Core(name, (layer,))
-    raise InputError(f"no recurrent core {name!r} in the network; it has: {'; '.join(map(str, found)) or 'none'}")
+                return NodeStack(name, (layer,))
+    listed = "; ".join(map(str, stacks)) or "none"
+    raise InputError(f"no recurrent node {name!r} in the network; its recurrent nodes are: {listed}")
 
 
 def operators(graph: Any) -> str:
-    """What a graph consists of, in words: "12 Conv, 11 Relu"."""
+    """The most frequent operators of a graph: "12 Conv, 11 Relu"."""
     counts = Counter(found.node.op_type for found in nodes(graph) if found.node.op_type != "Constant")
-    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(12)) or "no nodes at all"
+    return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(12)) or "no nodes"
 
 
 def _reads(found: Node, other: Node) -> bool:
-    """Whether a node reads the steps of another, with nothing but changes of shape between."""
+    """Whether a node reads the steps of another, with only changes of shape between them."""
     makers = {name: node for node in found.graph.node for name in node.output if name}
     read = found.input(0)
     while read in makers and makers[read].op_type in _SHAPES:
@@ -152,16 +158,16 @@ def _reads(found: Node, other: Node) -> bool:
 
 
 def _same_stack(one: Node, other: Node) -> bool:
-    """Two modules, one behind the other, are two cores; where no module is known the two are taken for one stack."""
+    """Whether two nodes come from one module, or could, where the modules are unknown."""
     size, other_size = (next((a.i for a in x.node.attribute if a.name == "hidden_size"), 0) for x in (one, other))
     same = size == other_size and one.node.op_type == other.node.op_type
     return same and one.ways == other.ways and _scope(one) == _scope(other)
 
 
 def _scope(found: Node) -> str:
-    """The module that a node was exported from, as far as it is known."""
-    noted = next((entry.value for entry in getattr(found.node, "metadata_props", ()) if entry.key == _SCOPES), "")
-    modules: list[str] = re.findall(r"'([^']*)'", noted)
+    """The module that a node was exported from; empty if it is unknown."""
+    scopes = next((entry.value for entry in getattr(found.node, "metadata_props", ()) if entry.key == _SCOPES), "")
+    modules: list[str] = re.findall(r"'([^']*)'", scopes)
     if modules:
         return str(modules[-2] if len(modules) > 1 else modules[-1])
     scope, slash, _ = str(found.node.name).rpartition("/")
@@ -174,5 +180,5 @@ def _label(stack: list[Node]) -> str:
 
 
 def _plain(scope: str) -> str:
-    """A scope as the name of a module: "/encoder/lstm" is "encoder.lstm"."""
+    """The name of a scope's module: "encoder.lstm" for "/encoder/lstm"."""
     return scope.strip("/").replace("/", ".")

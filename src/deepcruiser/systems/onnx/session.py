@@ -1,4 +1,4 @@
-"""Reading ONNX files, and ONNX Runtime."""
+"""Reading ONNX files, and running them in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from deepcruiser.systems.tensors.signature import Array, Port
 
 Device = Literal["cpu", "cuda"]
 
-#: ONNX Runtime brings these operators itself; nothing else is ever loaded.
+#: The operators that come with ONNX Runtime; no others are loaded.
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental")
 
 
 def packages() -> tuple[ModuleType, ModuleType]:
-    """onnx and onnxruntime."""
+    """The packages onnx and onnxruntime, imported when first needed."""
     try:
         import onnx
         import onnx.inliner
@@ -35,7 +35,7 @@ def packages() -> tuple[ModuleType, ModuleType]:
 
 
 def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    """The model of a file, without weights that lie in other files, and a digest of all of them."""
+    """The model of a file, without weights in other files, and a digest of the file and these weights."""
     onnx, _ = packages()
     file = Path(path)
     if not file.is_file():
@@ -43,10 +43,10 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
     content = file.read_bytes()
     try:
         model = onnx.load_model_from_string(content)
-    except Exception:  # protobuf's own, of which there are several kinds
-        raise FileError(f"{str(path)!r} is no ONNX file, or it is damaged") from None
+    except Exception:  # protobuf raises exceptions of several kinds
+        raise FileError(f"{str(path)!r} is not an ONNX file, or it is damaged") from None
     if not model.graph.node or not model.opset_import:
-        raise FileError(f"{str(path)!r} is no ONNX file: there is no graph in it")
+        raise FileError(f"{str(path)!r} is not an ONNX file: it has no graph")
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     foreign = sorted({found.node.domain for found in nodes(model.graph)} - set(_DOMAINS))
@@ -54,22 +54,22 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
         kinds = sorted({f.node.op_type for f in nodes(model.graph) if f.node.domain in foreign})
         raise FileError(
             f"{str(path)!r} needs the operators {', '.join(kinds)} of {', '.join(map(repr, foreign))}, which ONNX "
-            "Runtime does not have, and custom operators are not loaded: export the network without them"
+            "Runtime does not have; custom operators are not loaded: export the network without them"
         )
     digest = hashlib.sha256(content)
     for name in _external(model.graph):
         beside = file.parent / name
         if not beside.resolve().is_relative_to(file.parent.resolve()):
-            raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is outside its folder: move it beside it")
+            raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is outside its folder: move them into it")
         if not beside.is_file():
-            raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is not beside it")
+            raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is not in the same folder")
         with beside.open("rb") as weights:
             digest.update(hashlib.file_digest(weights, "sha256").digest())
     return model, digest.hexdigest()
 
 
 def ports(model: Any) -> tuple[list[Port], list[Port]]:
-    """The inputs and outputs of a model; weights that are listed as inputs, as old files do, are none."""
+    """The inputs and outputs of a model; old files list weights as inputs too, which are left out."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = [_port(port) for port in model.graph.input if port.name not in weights]
     return inputs, [_port(port) for port in model.graph.output]
@@ -89,40 +89,36 @@ def _port(port: Any) -> Port:
 class Session:
     """A model in ONNX Runtime: `call` runs it on arrays by name."""
 
-    def __init__(self, model: Any, path: str | os.PathLike[str], *, device: Device, threads: int | None) -> None:
+    def __init__(self, model: Any, path: str | os.PathLike[str], *, device: Device) -> None:
         _, runtime = packages()
         options = runtime.SessionOptions()
-        options.log_severity_level = 4  # what goes wrong is raised, and the rest is of no use to anybody here
-        if threads is not None:
-            options.intra_op_num_threads = threads
+        options.log_severity_level = 4  # errors are raised anyway
         folder = str(Path(path).resolve().parent)
         providers = _providers(runtime, device)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         try:
-            # Without its fallback, which would print of errors and try the same again.
+            # Without its fallback, which would print errors and try the same again.
             self._session = runtime.InferenceSession(
                 model.SerializeToString(), options, providers=providers, enable_fallback=0
             )
-        except Exception as error:  # ONNX Runtime's own, which have no common base
+        except Exception as error:  # the exceptions of ONNX Runtime have no common base
             versions = ", ".join(f"{i.domain or 'ai.onnx'} {i.version}" for i in model.opset_import)
             raise FileError(
                 f"{str(path)!r} (IR version {model.ir_version}, opset {versions}) cannot be loaded by ONNX Runtime "
-                f"{runtime.__version__}: {_said(error)}"
+                f"{runtime.__version__}: {_message(error)}"
             ) from None
-        if providers[0] not in self._session.get_providers():  # it would go on without, and say nothing
-            raise InputError(
-                "ONNX Runtime could not start CUDA (are its libraries and a device there?): use device='cpu'"
-            )
+        if providers[0] not in self._session.get_providers():  # it would silently continue without
+            raise InputError("ONNX Runtime could not start CUDA: check its libraries and the GPU, or use device='cpu'")
         self.path = str(path)
 
     def call(self, feeds: Mapping[str, Array], names: Sequence[str]) -> dict[str, Array]:
-        """What the model gives under these names."""
+        """The outputs of these names."""
         try:
-            given = self._session.run(list(names), dict(feeds))
+            values = self._session.run(list(names), dict(feeds))
         except Exception as error:
             shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in feeds.items())
-            raise InputError(f"{self.path!r} cannot be run on {shapes}: {_said(error)}") from None
-        return dict(zip(names, given, strict=True))
+            raise InputError(f"{self.path!r} cannot be run on {shapes}: {_message(error)}") from None
+        return dict(zip(names, values, strict=True))
 
 
 def _providers(runtime: Any, device: Device) -> list[str]:
@@ -131,12 +127,12 @@ def _providers(runtime: Any, device: Device) -> list[str]:
     if device == "cpu":
         return ["CPUExecutionProvider"]
     if "CUDAExecutionProvider" not in runtime.get_available_providers():
-        raise InputError("this onnxruntime cannot use CUDA: pip install onnxruntime-gpu in its place, or device='cpu'")
+        raise InputError("this onnxruntime cannot use CUDA: install onnxruntime-gpu instead, or use device='cpu'")
     return ["CUDAExecutionProvider", "CPUExecutionProvider"]
 
 
 def _external(graph: Any) -> list[str]:
-    """The files beside the model that have weights of it."""
+    """The files beside the model that contain its weights."""
     tensors = [
         *graph.initializer,
         *(a.t for found in nodes(graph) for a in found.node.attribute if a.HasField("t")),
@@ -146,7 +142,7 @@ def _external(graph: Any) -> list[str]:
     return sorted({entry.value for entry in entries if entry.key == "location"})
 
 
-def _said(error: Exception) -> str:
-    """The first line of an error of ONNX Runtime, without its number and the name of that number."""
+def _message(error: Exception) -> str:
+    """The first line of an error of ONNX Runtime, without its code."""
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     return text.split(" : ", 3)[-1] if text.startswith("[ONNXRuntimeError]") else text

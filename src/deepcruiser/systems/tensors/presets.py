@@ -1,4 +1,4 @@
-"""Networks that are known by their inputs and outputs: what their files do not say, and all of them share."""
+"""Networks that are recognised by the names of their inputs and outputs, and the settings that their files lack."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deepcruiser.systems.tensors.signature import Port
 
 
 @dataclass(frozen=True)
-class Known:
-    """What a network needs beside its file."""
+class Preset:
+    """The settings of a network."""
 
     rate: int
     chunk: int
@@ -22,8 +22,8 @@ class Known:
     transcribe: Callable[[Any], Any] | None = None
 
 
-def known(inputs: Sequence[Port], outputs: Sequence[Port], rate: int | None) -> Known | None:
-    """What is known of a network with these inputs and outputs, at this rate."""
+def find_preset(inputs: Sequence[Port], outputs: Sequence[Port], rate: int | None) -> Preset | None:
+    """The preset of the network with these inputs and outputs, at this sample rate."""
     takes, gives = {port.name: port.shape for port in inputs}, {port.name for port in outputs}
     if takes.keys() == {"input", "state", "sr"} and gives == {"output", "stateN"} and takes["state"][-1:] == (128,):
         return silero(16_000 if rate is None else rate, context_seconds=0.004)
@@ -32,13 +32,16 @@ def known(inputs: Sequence[Port], outputs: Sequence[Port], rate: int | None) -> 
     return None
 
 
-def silero(rate: int, *, context_seconds: float) -> Known:
-    """Silero's voice activity detector: 32 ms at a time, from version 5 on behind the last 4; it answers with spans."""
+def silero(rate: int, *, context_seconds: float) -> Preset:
+    """Silero's voice activity detector. It reads 32 ms at a time, and its answer is spans of speech.
+
+    From version 5 on, a call also reads the last 4 ms of the previous one.
+    """
     if rate not in (8_000, 16_000):
-        raise InputError(f"Silero's detector runs at 8,000 or 16,000 Hz, not at {rate:,}")
+        raise InputError(f"Silero's detector runs at 8,000 or 16,000 Hz, not at {rate:,} Hz")
     chunk = rate * 32 // 1000
 
     def speech(probabilities: Any) -> list[tuple[float, float]]:
         return spans(probabilities[:, 0], seconds_per_step=chunk / rate)
 
-    return Known(rate, chunk, round(rate * context_seconds), {"sr": rate}, speech)
+    return Preset(rate, chunk, round(rate * context_seconds), {"sr": rate}, speech)

@@ -1,7 +1,7 @@
-"""What a network of named tensors takes and gives: which input is the signal, and which come back as outputs.
+"""The roles of a network's inputs and outputs: which input is the signal, and which come back as outputs.
 
-A network that is called step by step has its state among its inputs and outputs. Nothing in a file says so; names and
-shapes do, and where they do not suffice the user does.
+A network that is called step by step has its state among its inputs and outputs. A file does not say which these are:
+they are found by names and shapes, or given by the user.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from deepcruiser.errors import InputError
 
 Array = npt.NDArray[Any]
 
-#: Words that tell the two ends of a state apart, and not one state from another.
+#: Words that mark an input or an output of a state, and do not tell one state from another.
 _ENDS = {"in", "input", "out", "output", "new", "next", "prev", "previous", "cur", "current", "initial", "init", "old"}
 _ENDS |= {"last", "final", "updated", "n", "t", "x", "serving", "default", "call", "statefulpartitionedcall", "ret"}
-#: Short names of which one letter is such a word; and the long names of h and c.
+#: Other names of h and c.
 _ALONE = {
     "hx": "h",
     "hy": "h",
@@ -39,7 +39,7 @@ _RATES = ("sr", "rate", "sample_rate", "sampling_rate", "samplerate")
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output of a network: an axis is a number, the name of a free one, or None for a nameless free one."""
+    """An input or output of a network. Each axis is its length, the name of a free axis, or None for a nameless one."""
 
     name: str
     dtype: np.dtype[Any]
@@ -55,7 +55,7 @@ class Port:
         return [axis for axis, length in enumerate(self.shape) if not isinstance(length, int)]
 
     def fits(self, other: Port) -> bool:
-        """Whether what comes out here could go in there."""
+        """Whether the values of this output could be the values of the input `other`."""
         pairs = zip(self.shape, other.shape, strict=False)
         alike = all(a == b for a, b in pairs if isinstance(a, int) and isinstance(b, int))
         return self.dtype == other.dtype and len(self.shape) == len(other.shape) and alike
@@ -63,10 +63,10 @@ class Port:
 
 @dataclass(frozen=True)
 class Signature:
-    """The parts that a network's inputs and outputs have in its being run."""
+    """The roles of a network's inputs and outputs."""
 
     signal: Port
-    #: From the inputs that are the state to the outputs that are the state after it.
+    #: The inputs that are the state, and for each the output that is the state after the call.
     carried: Mapping[str, str]
     inputs: Mapping[str, Port]
     outputs: Mapping[str, Port]
@@ -84,12 +84,12 @@ class Signature:
         constants: Mapping[str, Any],
         rate: int | None,
     ) -> Signature:
-        """Find them, as far as they are not given; `carry` None finds the state, {} says that there is none."""
+        """Find the roles that are not given. `carry` None finds the state, {} says that there is none."""
         takes, gives = ({port.name: port for port in ports} for ports in (inputs, outputs))
         for name in [*constants, *([signal] if signal is not None else [])]:
-            _known(name, takes, "input")
+            _named(name, takes, "input")
         if not takes or not gives:
-            raise InputError("a network without inputs or without outputs cannot be run on anything")
+            raise InputError("the network has no inputs or no outputs, so it cannot be run")
         given: dict[str, Any] = dict(constants)
         if rate is not None:
             scalars = [port for port in inputs if port.dtype.kind in "iu" and port.shape in ((), (1,))]
@@ -105,14 +105,14 @@ class Signature:
         missing = [port for port in left if port.name != lengths]
         if missing:
             raise InputError(
-                f"the input {missing[0]} gets no value (the signal is {chosen.name!r}): "
+                f"the input {missing[0]} has no value (the signal is {chosen.name!r}): "
                 f"give constants={{{missing[0].name!r}: ...}}"
             )
         return cls(chosen, carried, takes, gives, given, lengths)
 
     @property
     def answers(self) -> list[str]:
-        """The outputs that are no state."""
+        """The outputs that are not a state."""
         return [name for name in self.outputs if name not in self.carried.values()] or list(self.outputs)
 
 
@@ -122,13 +122,17 @@ def _signal(left: list[Port]) -> Port:
     if len(several) == 1:
         return several[0]
     if not several:
-        raise InputError("no input is left to be the signal: name one with signal=, and the state with carry=")
+        raise InputError(
+            "no input is left for the signal: name it with signal=, and the state with Streaming(carry=...)"
+        )
     names = ", ".join(map(str, several))
-    raise InputError(f"which input is the signal? there are {names}: name it with signal=, the others in constants=")
+    raise InputError(
+        f"several inputs could be the signal: {names}; name it with signal=, and give the others in constants="
+    )
 
 
 def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool) -> dict[str, str]:
-    """The inputs that come back as outputs: by their names, or, where no name tells anything, by their shapes."""
+    """The inputs that come back as outputs, found by their names, or by their shapes where names say nothing."""
     floats = [port for port in inputs if port.dtype.kind == "f" and port.shape]
     states = [port for port in floats if len(port.free) <= 1]
     if len(floats) == 1 and not has_signal and len(inputs) == 1:
@@ -148,44 +152,44 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool)
     listed = "; ".join(f"{name!r} -> {' or '.join(map(repr, others))}" for name, others in alike.items())
     first, others = next(iter(alike.items()))
     raise InputError(
-        f"which inputs are the state, and which outputs the state after it, is ambiguous: by their shapes, {listed}; "
-        f"say it with carry={{{first!r}: {others[0]!r}}}, naming every pair, or carry={{}} if nothing is carried"
+        f"it is ambiguous which output is the next state of which input; by their shapes: {listed}; give "
+        f"streaming=Streaming(carry={{{first!r}: {others[0]!r}}}) with every pair, or carry={{}} if nothing is carried"
     )
 
 
 def _alike(port: Port, other: Port) -> bool:
-    """Whether the shapes are the same, free axes included: no name vouches for this pair."""
+    """Whether the shapes are the same, free axes included, for pairs that have no names in common."""
     return other.fits(port) and port.free == other.free and len(port.free) < len(port.shape)
 
 
 def _key(name: str) -> tuple[str, ...]:
-    """What a name says of a state, whichever end it names: `h` of "hn", "h_out" and "prev_h:0"."""
+    """What input and output of a state have in common in their names: `h` in "hn", "h_out" and "prev_h:0"."""
     words = re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", re.sub(r":\d+$", "", name))
     return tuple(_ALONE.get(word, word) for word in (word.lower() for word in words) if word not in _ENDS)
 
 
 def _key_at_zero(name: str) -> tuple[str, ...]:
-    """The same of a name that counts time: "h0" and "c_0" are the h and the c of time 0."""
+    """The same for names that count time: "h0" and "c_0" are the h and the c of time 0."""
     key = _key(name)
     return key[:-1] if key[-1:] == ("0",) else key
 
 
 def _bare_key(name: str) -> tuple[str, ...]:
-    """The same without words that every state has: the h of "state_h" and "new_h"."""
+    """The same without words that any state may have: `h` in "state_h" and "new_h"."""
     return tuple(word for word in _key_at_zero(name) if word not in ("state", "states", "lstm", "gru", "rnn"))
 
 
 def _given_carry(carry: Mapping[str, str], takes: Mapping[str, Port], gives: Mapping[str, Port]) -> dict[str, str]:
     for name, after in carry.items():
-        port, other = _known(name, takes, "input"), _known(after, gives, "output")
+        port, other = _named(name, takes, "input"), _named(after, gives, "output")
         if not other.fits(port):
-            raise InputError(f"the output {other} cannot go into the input {port}: correct carry=")
+            raise InputError(f"the output {other} does not fit the input {port}: correct carry=")
     if len(set(carry.values())) < len(carry):
-        raise InputError(f"an output is the state after two inputs in carry={dict(carry)!r}: give one each")
+        raise InputError(f"carry={dict(carry)!r} has one output for two inputs: give each input its own")
     return dict(carry)
 
 
-def _known(name: str, ports: Mapping[str, Port], what: str) -> Port:
+def _named(name: str, ports: Mapping[str, Port], what: str) -> Port:
     if name not in ports:
         raise InputError(f"the network has no {what} {name!r}; its {what}s are: {', '.join(map(str, ports.values()))}")
     return ports[name]

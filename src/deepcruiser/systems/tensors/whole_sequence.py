@@ -1,83 +1,68 @@
-"""Networks that read a whole sequence in one call, several of them at once."""
+"""Networks that read a whole sequence in one call, several sequences side by side."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.tensors.layout import Layout, batch_axis, filled, others, rows_first
+from deepcruiser.systems.adapter import group_alike, run_groups
+from deepcruiser.systems.tensors.layout import InputLayout, batch_axis, extra_inputs, fill_input, rows_first
 from deepcruiser.systems.tensors.signature import Array, Signature
-from deepcruiser.systems.tensors.streaming import Call, Passage, Stream
+from deepcruiser.systems.tensors.streaming import Call, CallRecord
 
 Batch = Literal["equal", "lengths"]
 
 
 @dataclass(frozen=True)
-class Whole:
-    """How inputs go through side by side: those of equal length only, or padded, where the network takes lengths."""
+class SequenceDriver:
+    """Calls the network once for a group of inputs: of equal length, or padded if the network takes lengths."""
 
     signature: Signature
     batch: Batch = "equal"
     batch_first: bool | None = None
-    initial: Mapping[str, Any] | None = None
+    initial: Mapping[str, Any] = field(default_factory=dict)
 
-    def run(self, call: Call, values: Sequence[Array], axes: Mapping[str, int | None]) -> list[Passage]:
-        """Run the inputs, each in one call; `axes` are batch axes of outputs where known."""
-        passages: dict[int, Passage] = {}
-        alike: dict[Any, list[int]] = {}
-        for position, value in enumerate(values):
-            alike.setdefault(value.shape[self.batch == "lengths" :], []).append(position)
-        for positions in alike.values():
-            layout = Layout.of(
-                self.signature.signal, values[positions[0]], stepwise=False, batch_first=self.batch_first
-            )
-            # The longest first, as networks need that pack their inputs.
+    def run(self, call: Call, values: Sequence[Array], axes: Mapping[str, int | None]) -> list[CallRecord]:
+        """Run the inputs, each in one call; `axes` are the batch axes of outputs where they are known."""
+        return run_groups(self._groups(values), lambda group: self._run_group(call, [values[i] for i in group], axes))
+
+    def _groups(self, values: Sequence[Array]) -> Iterator[list[int]]:
+        padded = self.batch == "lengths"
+        for positions in group_alike(value.shape[1:] if padded else value.shape for value in values):
+            # The longest first, for networks that pack their inputs.
             positions.sort(key=lambda position: -len(values[position]))
-            width = layout.width or len(positions)
-            for start in range(0, len(positions), width):
-                group = positions[start : start + width]
-                passages.update(zip(group, self._call(call, [values[i] for i in group], layout, axes), strict=True))
-        return [passages[position] for position in range(len(values))]
+            width = self._layout(values[positions[0]]).width or len(positions)
+            yield from (positions[start : start + width] for start in range(0, len(positions), width))
 
-    def _call(self, call: Call, values: list[Array], layout: Layout, axes: Mapping[str, int | None]) -> list[Passage]:
-        signature, initial = self.signature, self.initial or {}
+    def _layout(self, value: Array) -> InputLayout:
+        return InputLayout.of(self.signature.signal, value, stepwise=False, batch_first=self.batch_first)
+
+    def _run_group(self, call: Call, values: list[Array], axes: Mapping[str, int | None]) -> list[CallRecord]:
+        signature, layout = self.signature, self._layout(values[0])
         rows, longest = layout.width or len(values), len(values[0])
         lengths = [len(value) for value in values]
         padded = [np.pad(v, [(0, longest - len(v))] + [(0, 0)] * (v.ndim - 1)) for v in values]
-        feeds = {name: filled(signature.inputs[name], initial.get(name), rows) for name in signature.carried}
+        feeds = {name: fill_input(signature.inputs[name], self.initial.get(name), rows) for name in signature.carried}
         feeds[signature.signal.name] = layout.arrange(padded)
-        given = call(feeds | others(signature, lengths + lengths[:1] * (rows - len(values))))
+        returned = call(feeds | extra_inputs(signature, lengths + lengths[:1] * (rows - len(values))))
         parts: dict[str, Array] = {}
-        for name, array in given.items():
+        for name, array in returned.items():
             if name not in axes:
                 parts[name] = rows_first(array, batch_axis(signature.outputs[name], layout, array, rows), rows)
                 continue
             axis = axes[name]
             if axis is not None and array.shape[axis] != rows:
                 raise InputError(
-                    f"{rows} inputs went in as {list(feeds[signature.signal.name].shape)}, and the recurrent layer got "
-                    f"{array.shape[axis]} of them: is the network's {signature.signal} [time, batch, ...]? then give "
-                    "batch_first=False (or True, if that is how it was)"
+                    f"{rows} inputs of {signature.signal} went in as {list(feeds[signature.signal.name].shape)}, but "
+                    f"the recurrent layer received {array.shape[axis]} sequences: if the network takes "
+                    "[time, batch, ...], give batch_first=False (or True, if it was False)"
                 )
             parts[name] = rows_first(array, axis, rows)
         return [
-            Passage({}, {name: [part[row]] for name, part in parts.items()}, [value], len(value) / longest)
+            CallRecord({}, {name: [part[row]] for name, part in parts.items()}, [value], len(value) / longest)
             for row, value in enumerate(values)
         ]
-
-
-def fingerprint(digest: str, words: str, rate: int | None, driver: Stream | Whole) -> str:
-    """A text that depends on a file, on the choice of state, and on how the network is fed."""
-    signature = driver.signature
-    fed = (driver.chunk, driver.context) if isinstance(driver, Stream) else ()
-    given = [
-        {name: np.asarray(value).tolist() for name, value in sorted(values.items())}
-        for values in (signature.constants, driver.initial or {})
-    ]
-    parts = (digest, words, rate, signature.signal.name, sorted(signature.carried.items()), fed, given)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()

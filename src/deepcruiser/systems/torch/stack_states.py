@@ -1,7 +1,7 @@
-"""What a recurrent module went through in one call, also where PyTorch does not tell: inner layers and c.
+"""The states of an nn.RNN, nn.LSTM or nn.GRU in one call, including those that PyTorch does not return.
 
-The last layer's h is the module's output. Inner layers are run again one by one, and c follows from x and h; both
-from the module's own weights, at the time of the call.
+The h of the last layer is the module's output. Inner layers are run again one by one, and c is computed from x and h,
+both with the weights that the module has at the time of the call.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.nn import functional
 from torch.nn.utils.rnn import PackedSequence
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.torch.state_choice import Choice
+from deepcruiser.systems.torch.module_choice import ModuleChoice
 
 _LAYER: dict[str, Any] = {
     "LSTM": torch.lstm,
@@ -29,8 +29,8 @@ _LAYER: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How the sequences of one call lie in its tensors: padded side by side, or packed step by step."""
+class BatchLayout:
+    """How the tensors of one call hold its sequences: padded side by side, or packed step by step."""
 
     rows: int
     steps: int
@@ -38,7 +38,7 @@ class Layout:
     packed: PackedSequence | None = None
 
     @classmethod
-    def of(cls, values: Tensor | PackedSequence, batch_first: bool) -> Layout:
+    def of(cls, values: Tensor | PackedSequence, batch_first: bool) -> BatchLayout:
         """The layout of a module's input: [batch, time, size], [time, batch, size] or packed."""
         if isinstance(values, PackedSequence):
             return cls(int(values.batch_sizes[0]), len(values.batch_sizes), batch_first, values)
@@ -46,12 +46,12 @@ class Layout:
         return cls(rows, steps, batch_first)
 
     def unfold(self, values: Tensor, initial: Tensor | None = None) -> Tensor:
-        """A copy [rows, steps, size], batch first and in the batch's order; `initial` goes in front of it as s_0.
+        """A copy [rows, steps, size], batch first and in the batch's order; `initial` is put before it as s_0.
 
-        The only copy on the way to a trace. It also keeps what was recorded from a network that works in place.
+        This is the only copy on the way to a trace. It also protects the trace from networks that work in place.
         """
         first = 0 if initial is None else 1
-        # Behind a packed sequence's own end nothing is ever written, nor read by anything that is.
+        # After the end of a packed sequence nothing is written, and nothing reads it.
         unfolded = values.new_empty(self.rows, first + self.steps, values.shape[-1])
         if initial is not None:
             unfolded[:, 0] = initial
@@ -63,7 +63,7 @@ class Layout:
         return unfolded
 
     def reverse(self, values: Tensor) -> Tensor:
-        """Every sequence of [rows, steps, size] from its own last step to its first."""
+        """Every sequence of [rows, steps, size] from its last step to its first."""
         if self.lengths is None:
             return values.flip(1)
         step = self.lengths[:, None] - 1 - torch.arange(self.steps, device=values.device)
@@ -71,7 +71,7 @@ class Layout:
 
     @cached_property
     def lengths(self) -> Tensor | None:
-        """Steps of each packed sequence, in the batch's order; None for a padded tensor, which does not know."""
+        """The steps of each packed sequence, in the batch's order; None for a padded tensor, where they are unknown."""
         if self.packed is None:
             return None
         lengths = (self.packed.batch_sizes > torch.arange(self.rows)[:, None]).sum(1).to(self.packed.data.device)
@@ -80,7 +80,7 @@ class Layout:
 
     @cached_property
     def _places(self) -> tuple[Tensor, Tensor]:
-        """The row and the step of every line of the packed data."""
+        """The row and the step of each vector of the packed data."""
         assert self.packed is not None
         sizes, order, device = self.packed.batch_sizes, self.packed.sorted_indices, self.packed.data.device
         step = torch.arange(self.steps).repeat_interleave(sizes)
@@ -91,10 +91,10 @@ class Layout:
 
 @dataclass(frozen=True)
 class StackCall:
-    """One call of an nn.RNN, nn.LSTM or nn.GRU: what went in and came out, with a batch axis, packed data bare."""
+    """Input and output of one call of an nn.RNN, nn.LSTM or nn.GRU, with a batch axis; packed ones as their data."""
 
     module: nn.RNNBase
-    layout: Layout
+    layout: BatchLayout
     x: Tensor
     initial: tuple[Tensor, ...]
     out: Tensor
@@ -102,34 +102,34 @@ class StackCall:
     @classmethod
     def of(cls, module: nn.RNNBase, x: Any, hx: Any, out: Any) -> StackCall:
         if not isinstance(x, PackedSequence | Tensor):
-            raise InputError(f"{type(module).__name__} received a {type(x).__name__}; a tensor was needed")
-        given = () if hx is None else hx if isinstance(hx, tuple | list) else (hx,)
+            raise InputError(f"{type(module).__name__} received a {type(x).__name__}, but needs a tensor")
+        initial = () if hx is None else hx if isinstance(hx, tuple | list) else (hx,)
         if isinstance(x, Tensor) and x.dim() == 2:  # one sequence without a batch axis
             axis = 0 if module.batch_first else 1
-            x, out, given = x.unsqueeze(axis), out.unsqueeze(axis), [state.unsqueeze(1) for state in given]
-        layout = Layout.of(x, module.batch_first)
+            x, out, initial = x.unsqueeze(axis), out.unsqueeze(axis), [state.unsqueeze(1) for state in initial]
+        layout = BatchLayout.of(x, module.batch_first)
         if isinstance(x, PackedSequence):
             x, out = x.data, out.data
         if hx is None:
-            kept = [module.proj_size or module.hidden_size]
-            kept += [module.hidden_size] if isinstance(module, nn.LSTM) else []
+            sizes = [module.proj_size or module.hidden_size]
+            sizes += [module.hidden_size] if isinstance(module, nn.LSTM) else []
             depth = module.num_layers * (2 if module.bidirectional else 1)
-            given = [out.new_zeros(depth, layout.rows, size) for size in kept]
-        return cls(module, layout, x, tuple(given), out)
+            initial = [out.new_zeros(depth, layout.rows, size) for size in sizes]
+        return cls(module, layout, x, tuple(initial), out)
 
-    def states(self, choice: Choice) -> Tensor:
+    def states(self, choice: ModuleChoice) -> Tensor:
         """[rows, steps + 1, size]: the chosen layers side by side, s_0 first."""
         outputs = self._outputs(choice)
         read = self._h if choice.part == "h" else self._c
         states = [read(layer, outputs, choice.direction) for layer in choice.layers]
         return states[0] if len(states) == 1 else torch.cat(states, 2)
 
-    def inputs(self, choice: Choice) -> Tensor:
+    def inputs(self, choice: ModuleChoice) -> Tensor:
         inputs = self.layout.unfold(self.x)
         return self.layout.reverse(inputs) if choice.direction == "backward" else inputs
 
-    def _outputs(self, choice: Choice) -> dict[int, Tensor]:
-        """What the layers give out that the choice needs, as it lies; the last layer's is the module's own."""
+    def _outputs(self, choice: ModuleChoice) -> dict[int, Tensor]:
+        """The outputs of the layers that the choice needs; that of the last layer is the module's own."""
         last = self.module.num_layers - 1
         inner = [layer for layer in choice.layers if layer != last]
         if choice.part == "c" and last in choice.layers:
@@ -140,7 +140,7 @@ class StackCall:
         return outputs
 
     def _run(self, layer: int, x: Tensor) -> Tensor:
-        """One layer of the stack alone, on the module's own weights; dropout between layers is off in eval."""
+        """The output of one layer of the stack, run alone; dropout between layers is off in eval mode."""
         module, packed = self.module, self.layout.packed
         weights = [weight for one in self._weights(layer) for weight in one]
         hx: Any = [state[self._of(layer)] for state in self.initial]
@@ -151,7 +151,7 @@ class StackCall:
         options = (module.bias, 1, 0.0, False, module.bidirectional)
         run = _LAYER[module.mode]
         with warnings.catch_warnings():
-            # cuDNN wants a layer's weights in one piece of memory; these lie in the stack's, and it copies them.
+            # cuDNN wants a layer's weights in one piece of memory; these are part of the stack's, and it copies them.
             warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
             out = (
                 run(x, hx, weights, *options, module.batch_first)
@@ -173,7 +173,7 @@ class StackCall:
     def _c(self, layer: int, outputs: Mapping[int, Tensor], direction: str) -> Tensor:
         if direction == "both":
             forward, backward = (self._c(layer, outputs, way) for way in ("forward", "backward"))
-            backward[:, 1:] = self.layout.reverse(backward[:, 1:])  # as h: the row of time t from both
+            backward[:, 1:] = self.layout.reverse(backward[:, 1:])  # like h: the row of time t from both directions
             return torch.cat((forward, backward), 2)
         way = int(direction == "backward")
         x = self.layout.unfold(outputs[layer - 1] if layer else self.x)
@@ -199,7 +199,7 @@ def memory(x: Tensor, h: Tensor, c_0: Tensor, weights: Sequence[Tensor], *, bias
         i, f, g = sigmoid, sigmoid, tanh of (W_ih x_t + b_ih + W_hh h_t + b_hh)
         c_{t+1} = f * c_t + i * g
 
-    PyTorch keeps the rows of its weights in the order i, f, g, o; o has no part in c.
+    PyTorch has the rows of its weights in the order i, f, g, o; c does not depend on o.
     """
     rows = 3 * c_0.shape[-1]
     w_ih, w_hh = weights[0][:rows], weights[1][:rows]
@@ -208,7 +208,7 @@ def memory(x: Tensor, h: Tensor, c_0: Tensor, weights: Sequence[Tensor], *, bias
     i, f, g = gates.chunk(3, dim=2)
     f.sigmoid_()
     c = torch.cat((c_0[:, None], i.sigmoid_() * g.tanh_()), 1)
-    # The products above took all steps at once; only this sum is recurrent, and a step of it is one small kernel.
+    # The products above took all steps at once; only this sum is recurrent, and each of its steps is one small kernel.
     steps = c.unbind(1)
     for before, after, forget in zip(steps[:-1], steps[1:], f.unbind(1), strict=True):
         after.addcmul_(forget, before)

@@ -1,4 +1,4 @@
-"""Several inputs through a network at once, and its output apart again."""
+"""Putting several inputs into one batch for a PyTorch network, and splitting its output again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_packed_sequence, pad_sequence
 
 from deepcruiser.errors import InputError
+from deepcruiser.systems.adapter import group_alike
 
 Feed = Callable[[nn.Module, list[Tensor]], Any]
 Batch = Literal["equal", "padded", "lengths", "packed"] | Feed
@@ -25,13 +26,13 @@ def to_tensor(value: Any, position: int, dtype: torch.dtype) -> Tensor:
         tensor = value.detach()
     else:
         raise InputError(
-            f"input {position} of the batch is a {type(value).__name__}; a tensor, a numpy array or Audio was needed: "
-            "give features=, a function that makes one of it"
+            f"input {position} of the batch is a {type(value).__name__}, but must be Audio, a numpy array or a tensor: "
+            "give features=, a function that makes one from it"
         )
     if tensor.dim() == 0 or len(tensor) == 0:
         raise InputError(
-            f"input {position} of the batch has the shape {tuple(tensor.shape)}: [time, ...] with one step or more was "
-            "needed; drop it"
+            f"input {position} of the batch has the shape {tuple(tensor.shape)}, but must be [time, ...] with at least "
+            "one step; remove it"
         )
     if tensor.is_floating_point():
         return tensor.to(dtype)
@@ -39,27 +40,24 @@ def to_tensor(value: Any, position: int, dtype: torch.dtype) -> Tensor:
 
 
 def groups(tensors: Sequence[Tensor], batch: Batch) -> list[list[int]]:
-    """Which inputs go through the network together, by their positions."""
+    """Which inputs run together, by their positions."""
     if batch == "equal":
-        alike: dict[Any, list[int]] = {}
-        for position, tensor in enumerate(tensors):
-            alike.setdefault((tensor.shape, tensor.dtype), []).append(position)
-        return list(alike.values())
+        return group_alike((tensor.shape, tensor.dtype) for tensor in tensors)
     for position, tensor in enumerate(tensors):
         if tensor.shape[1:] != tensors[0].shape[1:] or tensor.dtype != tensors[0].dtype:
             raise InputError(
-                f"input {position} of the batch has steps of {_kind(tensor)}, input 0 of {_kind(tensors[0])}: they "
-                "do not go together; make them alike in features=, or use batch='equal'"
+                f"input {position} of the batch has steps of {_kind(tensor)}, but input 0 has steps of "
+                f"{_kind(tensors[0])}; make them alike in features=, or use batch='equal'"
             )
     positions = list(range(len(tensors)))
-    # Longest first, as networks need that pack with enforce_sorted=True; a function gets what it was given.
+    # Longest first, for networks that pack with enforce_sorted=True; a function gets the original order.
     return [positions if callable(batch) else sorted(positions, key=lambda position: -len(tensors[position]))]
 
 
 def feed(net: nn.Module, tensors: list[Tensor], batch: Batch, *, batch_first: bool, device: torch.device) -> Any:
-    """Call the network on one group. Inputs are put together where they are and travel in one piece.
+    """Call the network on one group of inputs, which are joined before they move to the device.
 
-    The network gets copies in any case: one that works in place cannot spoil the caller's data.
+    The network always gets copies, so that one that works in place cannot change the caller's data.
     """
     if callable(batch):
         return batch(net, [tensor.to(device, copy=True) for tensor in tensors])
@@ -79,21 +77,22 @@ def feed(net: nn.Module, tensors: list[Tensor], batch: Batch, *, batch_first: bo
 
 @dataclass(frozen=True)
 class Splitter:
-    """Takes a network's output apart, one part per input.
+    """Splits a network's output into one part for each input.
 
-    A tensor is split along its batch axis: the first (the second where the network is not batch-first) if that is as
-    long as the batch, else the other of these two if that is; a tensor with neither goes whole to every input. States
-    that the recorded module itself returned, [layers, batch, size] or a cell's [batch, size], are known and split along
-    the batch. The first
-    axis that remains is taken for time, and cut to the input's own length, where inputs of different lengths were
-    padded and it is as long as they were, or as the recorded module's steps were. Tuples, lists and mappings are split
-    leaf by leaf, except a list of one item per input in which nothing can be split (texts, say): each input gets its
-    own. Anything else goes whole to every input.
+    A tensor is split along its batch axis. That is the first axis (the second if the network is not batch-first) if it
+    is as long as the batch, else the other of the two. A tensor with neither goes whole to every input. States that the
+    recorded module itself returned, [layers, batch, size] or a cell's [batch, size], are split along their batch axis.
+
+    The first remaining axis counts as time if it is as long as the padded inputs, or as the recorded module's steps.
+    It is cut to the input's own length.
+
+    Tuples, lists and mappings are split leaf by leaf. The exception is a list with one item per input in which nothing
+    can be split, such as texts: each input gets its own item. Anything else goes whole to every input.
     """
 
     rows: int
     batch_first: bool
-    #: From the length of a padded time axis to each input's own length.
+    #: The own length of each input, by the length of a padded time axis.
     cuts: Mapping[int, Sequence[int]]
     states: Sequence[Tensor]
     to_numpy: bool
@@ -101,32 +100,32 @@ class Splitter:
     def __call__(self, output: Any) -> list[Any]:
         if isinstance(output, PackedSequence):
             padded, lengths = pad_packed_sequence(output, batch_first=True)
-            parts = zip(self._carry(padded), lengths.tolist(), strict=True)
-            return self._done([part[:length] for part, length in parts])
+            parts = zip(self._copied(padded), lengths.tolist(), strict=True)
+            return self._converted([part[:length] for part, length in parts])
         if isinstance(output, Tensor):
             return self._split(output)
         if isinstance(output, Mapping):
             values = [self(value) for value in output.values()]
-            return [dict(zip(output, row, strict=True)) for row in self._turn(values)]
+            return [dict(zip(output, row, strict=True)) for row in self._transpose(values)]
         if isinstance(output, tuple):
-            rows = self._turn([self(value) for value in output])
+            rows = self._transpose([self(value) for value in output])
             return [type(output)(*row) if hasattr(output, "_fields") else row for row in rows]
         if isinstance(output, list):
             if len(output) == self.rows and not any(self._splits(item) for item in output):
                 return [self._whole(item) for item in output]
-            return [list(row) for row in self._turn([self(value) for value in output])]
+            return [list(row) for row in self._transpose([self(value) for value in output])]
         return [output] * self.rows
 
     def _split(self, tensor: Tensor) -> list[Any]:
         axis = self._axis(tensor)
         if axis is None:
             return [self._whole(tensor)] * self.rows
-        parts = list(self._carry(tensor).unbind(axis))
+        parts = list(self._copied(tensor).unbind(axis))
         is_state = any(tensor is state for state in self.states)
         lengths = None if is_state or parts[0].dim() == 0 else self.cuts.get(len(parts[0]))
         if lengths is not None:
             parts = [part[:length] for part, length in zip(parts, lengths, strict=True)]
-        return self._done(parts)
+        return self._converted(parts)
 
     def _axis(self, tensor: Tensor) -> int | None:
         if any(tensor is state for state in self.states):
@@ -139,20 +138,20 @@ class Splitter:
     def _splits(self, item: Any) -> bool:
         return isinstance(item, tuple | list | Mapping) or (isinstance(item, Tensor) and self._axis(item) is not None)
 
-    def _turn(self, columns: list[list[Any]]) -> list[tuple[Any, ...]]:
+    def _transpose(self, columns: list[list[Any]]) -> list[tuple[Any, ...]]:
         return list(zip(*columns, strict=True)) if columns else [()] * self.rows
 
     def _whole(self, item: Any) -> Any:
-        return self._done([self._carry(item)])[0] if isinstance(item, Tensor) else item
+        return self._converted([self._copied(item)])[0] if isinstance(item, Tensor) else item
 
-    def _carry(self, tensor: Tensor) -> Tensor:
-        """Off the device in one piece, and a copy: the network may keep and change what it returned."""
+    def _copied(self, tensor: Tensor) -> Tensor:
+        """A copy on the CPU, as the network may keep and change what it returned; moved in one piece."""
         if not self.to_numpy:
             return tensor
         tensor = tensor.detach().to("cpu", copy=True)
         return tensor.float() if tensor.dtype == torch.bfloat16 else tensor  # numpy has no bfloat16
 
-    def _done(self, parts: list[Tensor]) -> list[Any]:
+    def _converted(self, parts: list[Tensor]) -> list[Any]:
         return [part.numpy() for part in parts] if self.to_numpy else parts
 
 

@@ -1,0 +1,141 @@
+"""The shell around every network: what happens to an input on its way to a `Run`.
+
+    input -> resample to `rate` -> `features` -> the network -> `transcribe` -> Run(output, trace, doubt)
+
+`Adapter` is this way, the same for all frameworks. A framework's own adapter adds how inputs are grouped and how the
+network runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
+from typing import Any, TypeVar
+
+from deepcruiser.decoding.doubt import doubt_of, is_scores
+from deepcruiser.errors import InputError
+from deepcruiser.trace import Run, Trace
+
+T = TypeVar("T")
+
+
+class Adapter(ABC):
+    """A network of some framework as a `System`.
+
+    * `rate`: audio at another sample rate is resampled first.
+    * `features`: a function from an input to what the network reads; without it, `Audio` becomes its samples.
+    * `transcribe`: a function from the network's output for one input to the answer; without it, the output is the
+      answer.
+    * `doubt`: a function from the same output to a number, higher when the network is less sure. Without it, the doubt
+      is that of the scores (see `deepcruiser.decoding.doubt`) where `transcribe` makes a text of floating-point scores
+      [steps, classes] or [classes], and None elsewhere.
+    """
+
+    def __init__(
+        self,
+        *,
+        rate: int | None = None,
+        features: Callable[[Any], Any] | None = None,
+        transcribe: Callable[[Any], Any] | None = None,
+        doubt: Callable[[Any], float | None] | None = None,
+    ) -> None:
+        check_functions(features=features, transcribe=transcribe, doubt=doubt)
+        self._rate = rate
+        self._features = features
+        self._transcribe = transcribe
+        self._doubt = doubt
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The network, for people: its class or its file."""
+
+    @property
+    @abstractmethod
+    def state_name(self) -> str:
+        """A description of the vector that is the state."""
+
+    @abstractmethod
+    def _identity(self) -> Iterable[bytes | memoryview]:
+        """All that the states depend on, for the fingerprint: the network and the choice of its state."""
+
+    def _read(self, value: Any, position: int) -> Any:
+        """What the network reads of one input, in the framework's own form."""
+        return value
+
+    def _groups(self, values: Sequence[Any]) -> Iterable[list[int]]:
+        """Which inputs run together, by their positions."""
+        return [list(range(len(values)))]
+
+    @abstractmethod
+    def _forward(self, values: list[Any], positions: list[int]) -> list[tuple[Any, Trace]]:
+        """Run one group: the output and the trace of each input."""
+
+    def _running(self) -> AbstractContextManager[Any]:
+        """Entered while inputs are read and run."""
+        return nullcontext()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.label}, {self.state_name})"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A text that changes with the network or the choice of its state; computed once, when first needed."""
+        sha = hashlib.sha256()
+        for part in self._identity():
+            sha.update(part)
+        return sha.hexdigest()
+
+    def run(self, batch: Sequence[Any]) -> list[Run]:
+        """Run every input of the batch; the results are in the same order."""
+        if len(batch) == 0:
+            return []
+        with self._running():
+            values = [self._read(self._prepare(value), position) for position, value in enumerate(batch)]
+            return run_groups(self._groups(values), lambda positions: self._run(values, positions))
+
+    def _prepare(self, value: Any) -> Any:
+        """The input at the network's rate, and its features."""
+        if self._rate is not None and hasattr(value, "rate") and value.rate != self._rate:
+            value = value.resample(self._rate)
+        if self._features is not None:
+            return self._features(value)
+        return value.samples if hasattr(value, "samples") and hasattr(value, "rate") else value
+
+    def _run(self, values: list[Any], positions: list[int]) -> list[Run]:
+        results = self._forward([values[position] for position in positions], positions)
+        return [self._decode(output, trace) for output, trace in results]
+
+    def _decode(self, output: Any, trace: Trace) -> Run:
+        """The answer and the doubt of one output."""
+        answer = output if self._transcribe is None else self._transcribe(output)
+        if self._doubt is not None:
+            return Run(answer, trace, self._doubt(output))
+        decoded = self._transcribe is not None and isinstance(answer, str)
+        return Run(answer, trace, doubt_of(output) if decoded and is_scores(output) else None)
+
+
+def run_groups(groups: Iterable[list[int]], run: Callable[[list[int]], Iterable[T]]) -> list[T]:
+    """Run groups of positions one after the other; the results are in the order of the positions."""
+    results: dict[int, T] = {}
+    for positions in groups:
+        results.update(zip(positions, run(positions), strict=True))
+    return [results[position] for position in range(len(results))]
+
+
+def group_alike(keys: Iterable[Hashable]) -> list[list[int]]:
+    """The positions of equal keys, together."""
+    groups: dict[Hashable, list[int]] = {}
+    for position, key in enumerate(keys):
+        groups.setdefault(key, []).append(position)
+    return list(groups.values())
+
+
+def check_functions(**arguments: Any) -> None:
+    """Refuse arguments that are neither a function nor None."""
+    for name, function in arguments.items():
+        if function is not None and not callable(function):
+            raise InputError(f"{name} must be a function, not {function!r}")
