@@ -106,7 +106,7 @@ def test_about_half_of_the_sentences_are_unbalanced() -> None:
 
 @pytest.mark.parametrize("depths", [[], [0, 2], [-1]])
 def test_a_depth_of_nothing_is_refused(depths: list[int]) -> None:
-    with pytest.raises(dc.InputError, match=re.escape(f"at least one of them, not {depths}")):
+    with pytest.raises(dc.InputError, match=re.escape(f"one or more numbers of at least 1, not {depths}")):
         brackets.sentences(np.random.default_rng(0), 1, depths=depths)
 
 
@@ -168,5 +168,5 @@ def test_an_unknown_symbol_is_named(system: TorchSystem) -> None:
 
 @pytest.mark.parametrize("text", ["", None, 7, ["("]])
 def test_what_is_no_text_is_refused(text: object) -> None:
-    with pytest.raises(dc.InputError, match="a text of one symbol or more is needed, not"):
+    with pytest.raises(dc.InputError, match="the network reads texts of at least one symbol, not"):
         brackets.encode(text)  # type: ignore[arg-type]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.systems.deepspeech.system import log_probabilities, read_alphabet, unpacked_alphabet
+from deepcruiser.decoding.doubt import log_probabilities
+from deepcruiser.systems.deepspeech.system import Steps, read_alphabet, unpacked_alphabet
 from tests.support import deepspeech_files as files
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
@@ -156,7 +158,7 @@ def test_profile_and_cover(made: tuple[Path, dict[str, Any]]) -> None:
 def test_what_cannot_be_is_refused(tf: Any, made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     folder, _ = made
     with pytest.raises(
-        dc.InputError, match=r"old\.pb carries no alphabet: give the path of its alphabet\.txt as well, system ="
+        dc.InputError, match=r"old\.pb contains no alphabet: give the path of its alphabet\.txt too, system ="
     ):
         dc.DeepSpeechSystem(folder / "old.pb")
     (tmp_path / "short.txt").write_text("a\nb\n")
@@ -164,7 +166,7 @@ def test_what_cannot_be_is_refused(tf: Any, made: tuple[Path, dict[str, Any]], t
         dc.DeepSpeechSystem(folder / "new.tflite", tmp_path / "short.txt").run([sound(900)])
     with pytest.raises(dc.InputError, match="part must be 'h', 'c' or 'both', not 'x'"):
         opened(folder, "new.tflite", part="x")
-    with pytest.raises(dc.InputError, match="input 0 of the batch is a ndarray: DeepSpeech hears Audio"):
+    with pytest.raises(dc.InputError, match="input 0 of the batch is a ndarray, but DeepSpeech reads Audio"):
         opened(folder, "new.tflite").run([np.zeros(99)])
     for name in NAMES:
         broken = tmp_path / f"broken-{name}"
@@ -185,7 +187,7 @@ def test_what_cannot_be_is_refused(tf: Any, made: tuple[Path, dict[str, Any]], t
         (tmp_path / "reader.pb").write_bytes(graph.as_graph_def().SerializeToString())
     with pytest.raises(dc.InputError, match=r"dense\.pb must have one BlockLSTM, but has nothing recurrent"):
         dc.DeepSpeechSystem(tmp_path / "dense.pb")
-    with pytest.raises(dc.InputError, match=r"reader\.pb is refused: .*\(ReadFile\)"):
+    with pytest.raises(dc.InputError, match=r"reader\.pb is refused, as .*\(ReadFile\)"):
         dc.DeepSpeechSystem(tmp_path / "reader.pb")
 
 
@@ -218,7 +220,7 @@ def test_alphabets(tmp_path: Path) -> None:
         with pytest.raises(dc.FileError, match=r"the alphabet in .* cannot be read"):
             unpacked_alphabet(data, tmp_path)
     (tmp_path / "c.txt").write_text("# nothing\n")
-    with pytest.raises(dc.FileError, match="has no symbols; it needs one a line"):
+    with pytest.raises(dc.FileError, match="has no symbols; it needs one on each line"):
         read_alphabet(tmp_path / "c.txt")
     with pytest.raises(dc.FileError, match="cannot read the alphabet"):
         read_alphabet(tmp_path / "none.txt")
@@ -228,3 +230,49 @@ def test_scores_may_be_logits() -> None:
     probabilities = np.array([[0.7, 0.2, 0.1], [0.1, 0.1, 0.8]])
     np.testing.assert_allclose(log_probabilities(probabilities), np.log(probabilities))
     np.testing.assert_allclose(log_probabilities(np.log(probabilities) + 3), np.log(probabilities))
+
+
+class Recurrence:
+    """A network in numpy, in place of a file."""
+
+    steps, window, features, size, inputs_name, own_features = 4, 3, 26, 5, "windows of features", True
+    metadata: ClassVar[dict[str, Any]] = {}
+
+    def __init__(self) -> None:
+        rng = np.random.default_rng(1)
+        self.read = 0.05 * rng.standard_normal((3 * 26, 5)).astype(np.float32)
+        self.write = rng.standard_normal((5, 4)).astype(np.float32)
+
+    def start(self) -> None:
+        self.calls = 0
+
+    def run(self, windows: Any, c: Any, h: Any) -> Steps:
+        assert len(windows) <= self.steps
+        self.calls += 1
+        cs, hs = [], []
+        for window in windows:
+            c = np.tanh(window.ravel() @ self.read + h)
+            h = np.tanh(c) / 2
+            cs.append(c)
+            hs.append(h)
+        states = np.stack(hs)
+        return Steps(states @ self.write, np.stack(cs), states, windows.reshape(len(windows), -1))
+
+
+@pytest.mark.parametrize("options", [{}, {"width": 8}, {"part": "both"}])
+def test_the_doubt_is_that_of_the_scores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("deepcruiser.systems.deepspeech.system.load", lambda path: Recurrence())
+    (tmp_path / "alphabet.txt").write_text("a\nb\nc\n")
+    (tmp_path / "net.tflite").write_bytes(b"")
+    system = dc.DeepSpeechSystem(tmp_path / "net.tflite", tmp_path / "alphabet.txt", **options)
+    for run, audio in zip(system.run([sound(9000), sound(3000, 1)]), (sound(9000), sound(3000, 1)), strict=True):
+        windows, network = system.windows(audio), Recurrence()
+        network.start()
+        network.steps = len(windows)
+        steps = network.run(windows, np.zeros(5), np.zeros(5))
+        h = run.traced.states[1:, -5:]
+        np.testing.assert_allclose(h, steps.h, atol=1e-6)
+        best = [math.log(max(np.exp(row) / np.exp(row).sum())) for row in steps.scores.astype(float)]
+        assert run.doubt == pytest.approx(-sum(best) / len(best), rel=1e-5)

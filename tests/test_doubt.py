@@ -68,7 +68,9 @@ def test_what_has_no_scores(scores: Any) -> None:
         doubt_of(scores)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float32("nan"), torch.tensor(math.inf), None])
+@pytest.mark.parametrize(
+    "value", [math.nan, math.inf, -math.inf, np.float32("nan"), torch.tensor(math.inf), 10**400, None]
+)
 def test_a_doubt_that_is_not_finite_is_none(value: Any) -> None:
     assert dc.Run("text", doubt=value).doubt is None
 

@@ -40,6 +40,8 @@ for line in sys.stdin:
         answer = {"error": "too short"}
     if what == "value":
         answer = {"output": [[0.5, 1.0]]}
+    if what.startswith("doubt "):
+        answer["doubt"] = json.loads(what.removeprefix("doubt "))
     if what == "other id":
         answer["id"] = 7
     if what == "babble":
@@ -114,20 +116,28 @@ def test_states_make_a_trace(program: list[str]) -> None:
         assert dc.cover(model, system, texts).traces == 4
 
 
+def test_a_doubt_is_optional(program: list[str]) -> None:
+    answers = ["doubt 0.25", "doubt 3", "doubt null", "doubt NaN", "doubt -Infinity", "doubt 1" + "0" * 400, "states"]
+    with dc.ProcessSystem(program) as system:
+        assert [run.doubt for run in system.run(answers)] == [0.25, 3.0, None, None, None, None, None]
+
+
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("crash", r"ended with status 3 instead of an answer; it last said: ready / I fall"),
-        ("not json", r"answered 'not json', which is no JSON object in one line"),
-        ("[1]", r"answered '\[1\]', which is no JSON object"),
-        ('{"text": 3}', r'\{"text": "..."\}, or \{"output": ...\} with any other value, was needed'),
-        ("{}", r"was needed"),
-        ('{"text": "a", "output": 1}', r"was needed"),
+        ("crash", r"ended with status 3 instead of answering; its standard error ends with: ready / I fall"),
+        ("not json", r"answered 'not json', which is not a JSON object on one line"),
+        ("[1]", r"answered '\[1\]', which is not a JSON object"),
+        ('{"text": 3}', r'but must answer \{"text": "..."\}, or \{"output": ...\} with any other value'),
+        ("{}", r"but must answer"),
+        ('{"text": "a", "output": 1}', r"but must answer"),
         ("error", r"could not run an input: too short"),
-        ("other id", r"answered input 7 where input 0 was next"),
-        ("elsewhere", r"outside.npy', which is not in the folder that it was given"),
-        ("states objects", r"which is no .npy file"),
-        ("states too many", r"a trace that is none: 4 states do not fit 5 inputs"),
+        ('doubt "low"', r"gave the doubt 'low', but it must be a number"),
+        ("doubt true", r"gave the doubt True, but it must be a number"),
+        ("other id", r"answered input 7, but input 0 was next"),
+        ("elsewhere", r"outside.npy', which is not in the folder of the batch"),
+        ("states objects", r"which is not a readable .npy file"),
+        ("states too many", r"an invalid trace: 4 states do not fit 5 inputs"),
     ],
 )
 def test_what_is_no_answer_is_an_error_and_the_next_batch_runs(program: list[str], what: str, said: str) -> None:
@@ -142,7 +152,7 @@ def test_more_than_was_asked_for_is_no_answer_to_the_next_question(program: list
     with dc.ProcessSystem(program) as system:
         assert system.run(["babble"])[0].output == "babble"
         time.sleep(0.5)
-        with pytest.raises(dc.DeepCruiserError, match="without being asked"):
+        with pytest.raises(dc.DeepCruiserError, match="before it was asked"):
             system.run(["next"])
         assert system.run(["next"])[0].output == "next"
 
@@ -150,7 +160,7 @@ def test_more_than_was_asked_for_is_no_answer_to_the_next_question(program: list
 def test_a_program_that_hangs_is_ended(program: list[str]) -> None:
     with dc.ProcessSystem(program, limit_seconds=1) as system:
         system.run(["warm"])
-        with pytest.raises(TimeoutError, match=r"gave no answer within 1 s; it last said: ready"):
+        with pytest.raises(TimeoutError, match=r"gave no answer within 1 s; its standard error ends with: ready"):
             system.run(["hang"])
         assert system._program is None
         assert system.run(["awake"])[0].output == "awake"
@@ -161,7 +171,7 @@ def test_a_program_that_never_answers_is_not_waited_for_again_and_again() -> Non
     for _ in range(3):
         with pytest.raises(TimeoutError, match="no answer within"):
             system.run(["a"])
-    with pytest.raises(dc.DeepCruiserError, match="after 3 attempts without one answer it is not tried again"):
+    with pytest.raises(dc.DeepCruiserError, match="never answered in 3 attempts and is not started again"):
         system.run(["a"])
 
 
@@ -175,7 +185,7 @@ def test_programs_that_cannot_be_started(tmp_path: Path) -> None:
     with pytest.raises(dc.FileError, match=r"cannot start './nothing --json': there is no program './nothing'; give"):
         dc.ProcessSystem("./nothing --json")
     (tmp_path / "text").write_text("no program")
-    with pytest.raises(dc.FileError, match="it is no program that can be run"):
+    with pytest.raises(dc.FileError, match="it is not executable"):
         dc.ProcessSystem([tmp_path / "text"])
     with pytest.raises(dc.InputError, match="the command is empty"):
         dc.ProcessSystem([])

@@ -77,6 +77,8 @@ class Run:
             return
         try:
             doubt = float(self.doubt)
+        except OverflowError:
+            doubt = math.inf
         except (TypeError, ValueError):
             raise InputError(f"doubt must be a number or None, not {self.doubt!r}") from None
         object.__setattr__(self, "doubt", doubt if math.isfinite(doubt) else None)

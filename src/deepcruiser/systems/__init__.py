@@ -1,19 +1,22 @@
-"""The adapters: each turns somebody's network into a `deepcruiser.trace.System`; and the networks in the box."""
+"""Adapters that make a `deepcruiser.trace.System` of a network, one folder per framework, and the built-in networks.
+
+What all adapters share is in `adapter.py`. An adapter imports its framework when it is first used.
+"""
 
 from __future__ import annotations
 
 from deepcruiser.errors import InputError
 from deepcruiser.trace import System
 
-#: The systems that `load_system` knows by name.
+#: The names of the built-in systems.
 BUILT_IN = ("brackets", "english", "english+lm")
 
 
 def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
-    """A system that comes with the package; made ready when it is asked for, not when the package is imported.
+    """Load a built-in system.
 
-    * "english" recognises English speech, letter by letter; "english+lm" weighs the words with a language model.
-    * "brackets" tells whether brackets are balanced. It is trained on the spot, with `seed`, on the CPU.
+    * "english" recognises English speech, letter by letter; "english+lm" adds a language model for words.
+    * "brackets" decides whether brackets are balanced. It is trained when it is loaded, with `seed`, on the CPU.
     """
     if name == "brackets":
         from deepcruiser.systems.builtin import brackets
@@ -23,4 +26,4 @@ def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
         from deepcruiser.systems.builtin.speech import recogniser
 
         return recogniser.load(device=device, with_language_model=name == "english+lm")
-    raise InputError(f"no system {name!r} is built in; there is: {', '.join(BUILT_IN)}")
+    raise InputError(f"there is no built-in system {name!r}; the built-in systems are: {', '.join(BUILT_IN)}")

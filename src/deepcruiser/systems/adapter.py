@@ -94,10 +94,10 @@ class Adapter(ABC):
         if len(batch) == 0:
             return []
         with self._running():
-            values = [self._read(self._prepare(value), position) for position, value in enumerate(batch)]
+            values = [self._read(self._prepare(value, i), i) for i, value in enumerate(batch)]
             return run_groups(self._groups(values), lambda positions: self._run(values, positions))
 
-    def _prepare(self, value: Any) -> Any:
+    def _prepare(self, value: Any, position: int) -> Any:
         """The input at the network's rate, and its features."""
         if self._rate is not None and hasattr(value, "rate") and value.rate != self._rate:
             value = value.resample(self._rate)

@@ -1,8 +1,8 @@
-"""A small network in the box, with a weakness planted in it: a judge of nested brackets.
+"""A small built-in network with a planted weakness: it judges nested brackets.
 
-It reads texts such as "a([b]())" symbol by symbol and says whether every bracket was closed, in the right order, by
-its own kind. It is trained here, in seconds, on texts that never nest deeper than 3. On new texts of that kind it is
-hardly ever wrong; on deeper ones it often is, and its states go where training never went:
+It reads texts such as "a([b]())" symbol by symbol and says whether every bracket is closed, in the right order, by its
+own kind. It is trained here, in seconds, on texts that never nest deeper than 3. It is hardly ever wrong on new texts
+of that kind. On deeper ones it often is, and reaches states that it never reached in training:
 
     system = brackets.load()
     model = dc.profile(system, brackets.training_texts()).abstract(partitions=10)
@@ -23,21 +23,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from deepcruiser.decoding.doubt import doubt_of
 from deepcruiser.errors import InputError
 from deepcruiser.systems.torch.system import TorchSystem
 
 PAIRS = {"(": ")", "[": "]"}
 LETTERS = "ab"
 SYMBOLS = "()[]" + LETTERS
-#: How deep the texts nest that the network was trained on, and how deep those that it was not.
+#: The depths of the texts that the network was trained on, and of deeper ones.
 TRAINED_DEPTHS = range(1, 4)
 DEEP_DEPTHS = range(4, 9)
-#: What can be due after a symbol: nothing, one of the closing brackets, or, as all is lost, nothing that would help.
+#: What may have to follow a symbol: nothing, a closing bracket, or "!" where nothing can make the text balanced.
 DUE = ("", ")", "]", "!")
 
 
 def due(text: str) -> list[str]:
-    """What is due after each symbol of the text, as in `DUE`."""
+    """The item of `DUE` after each symbol of the text."""
     answers, waiting, lost = [], [""], False
     for symbol in text:
         if symbol in PAIRS:
@@ -59,35 +60,35 @@ def verdict(text: str) -> str:
 
 
 def nesting(text: str) -> int:
-    """How many brackets are open at once, at most, before the text is lost."""
+    """The greatest number of brackets that are open at once, as long as the text can still be balanced."""
     alive = text[: sum(expected != "!" for expected in due(text))]
     return max(accumulate(map(_rise, alive), initial=0))
 
 
 def sentences(rng: np.random.Generator, count: int, *, depths: Sequence[int] = TRAINED_DEPTHS) -> list[str]:
-    """Texts of 15 to 24 symbols, more where the depth takes more, half of them unbalanced; each exactly that deep."""
+    """Texts of 15 to 24 symbols (more if the depth needs it), each of one of the depths; half are unbalanced."""
     return list(islice(_sentences(rng, depths), count))
 
 
 def training_texts(count: int = 6000, *, seed: int = 0) -> list[str]:
-    """What `train(seed)` learns from; also what to profile the network on."""
+    """The texts that `train(seed)` learns from; the network is profiled on them too."""
     drawn = _sentences(np.random.default_rng((seed, 0)), TRAINED_DEPTHS)
     return list(islice(filterfalse(_is_for_testing, drawn), count))
 
 
 def ordinary_tests(count: int = 500, *, seed: int = 0) -> list[str]:
-    """New texts of the kind that the network was trained on; none of them is a training text, whatever the seeds."""
+    """New texts like those that the network was trained on; no seed makes one of them a training text."""
     drawn = _sentences(np.random.default_rng((seed, 1)), TRAINED_DEPTHS)
     return list(islice(filter(_is_for_testing, drawn), count))
 
 
 def deep_tests(count: int = 500, *, seed: int = 0) -> list[str]:
-    """Texts of the same lengths that nest 4 to 8 deep, as no training text does."""
+    """Texts of the same lengths that nest 4 to 8 deep, deeper than all training texts."""
     return sentences(np.random.default_rng((seed, 2)), count, depths=DEEP_DEPTHS)
 
 
 class BracketNet(nn.Module):
-    """After each symbol, the scores of what is due: one for each of `DUE`."""
+    """The scores of the items of `DUE` after each symbol."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +103,7 @@ class BracketNet(nn.Module):
 
 @torch.enable_grad()
 def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
-    """Train a network; the same seed gives the same weights, and nobody's random numbers are used up."""
+    """Train a network; the same seed gives the same weights, and the global random state is not touched."""
     texts = training_texts(seed=seed)
     shape = (len(texts), max(map(len, texts)))
     symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, -100)  # -100 is left out of the loss
@@ -130,14 +131,22 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
 
 
 def load(seed: int = 0) -> TorchSystem:
-    """The trained network, ready to be tested: texts go in, "balanced" or "unbalanced" comes out."""
-    return TorchSystem(train(seed), "lstm", features=encode, batch="padded", transcribe=_answer)
+    """The trained network as a system: its inputs are texts, its answers "balanced" or "unbalanced"."""
+    # Only the scores after the last symbol decide, so they alone make the doubt.
+    return TorchSystem(
+        train(seed),
+        "lstm",
+        features=encode,
+        batch="padded",
+        transcribe=_answer,
+        doubt=lambda scores: doubt_of(scores[-1]),
+    )
 
 
 def encode(text: str) -> npt.NDArray[np.int64]:
     """The number of each symbol, as the network reads it."""
     if not isinstance(text, str) or not text:
-        raise InputError(f"a text of one symbol or more is needed, not {text!r}")
+        raise InputError(f"the network reads texts of at least one symbol, not {text!r}")
     numbers = [SYMBOLS.find(symbol) for symbol in text]
     if -1 in numbers:
         at = numbers.index(-1)
@@ -150,7 +159,7 @@ def _answer(scores: Tensor) -> str:
 
 
 def _untrained(seed: int) -> BracketNet:
-    with torch.device("meta"):  # where the layers' own initialisation draws no random numbers
+    with torch.device("meta"):  # on which the layers' own initialisation draws no random numbers
         net = BracketNet().to_empty(device="cpu")
     generator = torch.Generator().manual_seed(seed)
     for name, weight in net.named_parameters():
@@ -161,7 +170,7 @@ def _untrained(seed: int) -> BracketNet:
 
 def _sentences(rng: np.random.Generator, depths: Sequence[int]) -> Iterator[str]:
     if min(depths, default=0) < 1:
-        raise InputError(f"depths must be numbers of 1 and more, at least one of them, not {list(depths)}")
+        raise InputError(f"depths must be one or more numbers of at least 1, not {list(depths)}")
     while True:
         depth = depths[int(rng.integers(len(depths)))]
         text = _balanced(rng, depth, length=max(2 * depth, int(rng.integers(16, 25))))
@@ -169,7 +178,7 @@ def _sentences(rng: np.random.Generator, depths: Sequence[int]) -> Iterator[str]
 
 
 def _balanced(rng: np.random.Generator, depth: int, *, length: int) -> str:
-    """The deepest brackets first, then pairs and letters anywhere between them until it is long enough."""
+    """The deepest brackets, with pairs and letters inserted anywhere until the text is long enough."""
     openings = [list(PAIRS)[kind] for kind in rng.integers(2, size=depth)]
     text = "".join(openings) + "".join(PAIRS[opening] for opening in reversed(openings))
     while len(text) < length:
@@ -181,7 +190,7 @@ def _balanced(rng: np.random.Generator, depth: int, *, length: int) -> str:
 
 
 def _broken(rng: np.random.Generator, text: str, depth: int) -> str:
-    """The text with one bracket lost or of the wrong kind: some kind then opens and closes unequally often."""
+    """The text with one bracket removed or replaced by the other kind, so that it is unbalanced."""
     other = {"(": "[", "[": "(", ")": "]", "]": ")"}
     while True:
         at = int(rng.integers(len(text)))
@@ -196,5 +205,5 @@ def _rise(symbol: str) -> int:
 
 
 def _is_for_testing(text: str) -> bool:
-    """True of a quarter of all texts: they are never trained on, whatever the seed."""
+    """True for a quarter of all texts, which no seed trains on."""
     return zlib.crc32(text.encode()) % 4 == 0

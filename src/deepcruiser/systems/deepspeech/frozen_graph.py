@@ -1,4 +1,4 @@
-"""DeepSpeech in TensorFlow's frozen graphs, plain (.pb) or as a memory-mapped package (.pbmm)."""
+"""DeepSpeech files that are frozen graphs of TensorFlow: plain (.pb) or memory-mapped packages (.pbmm)."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ import numpy as np
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.systems.deepspeech.system import Array, Steps
 
-#: Where a package keeps its graph.
+#: The name of the graph in a package.
 GRAPH = "memmapped_package://."
 
-#: Operations with these words in their names touch files or run code, which no recogniser needs.
+#: Operations with these words in their names use files or run code, which a recogniser does not need.
 REFUSED = ("File", "PyFunc", "Save", "Restore", "Dataset", "Reader", "Print", "Summary", "Checkpoint")
 
 
-class GraphNetwork:
-    """A frozen graph, run by TensorFlow; c and h of every step come straight out of its LSTM operation."""
+class FrozenGraphNetwork:
+    """A frozen graph, run by TensorFlow; c and h of every step are outputs of its LSTM operation."""
 
     def __init__(self, path: Path) -> None:
         tf = tensorflow(path)
-        graph = read_package(tf, path) if path.suffix == ".pbmm" else parsed(tf, path.read_bytes(), path)
+        graph = read_package(tf, path) if path.suffix == ".pbmm" else parse_graph(tf, path.read_bytes(), path)
         nodes = {node.name: node for node in graph.node}
         for name in ("input_node", "input_lengths", "logits", "previous_state_c", "previous_state_h"):
             if name not in nodes:
-                raise InputError(f"{path.name} is no streaming graph of DeepSpeech (0.3 or later): it has no '{name}'")
+                raise InputError(
+                    f"{path.name} is not a streaming graph of DeepSpeech (0.3 or later): it has no '{name}'"
+                )
         refused = sorted({node.op for node in graph.node if any(word in node.op for word in REFUSED)})
         if refused:
-            raise InputError(f"{path.name} is refused: it wants to use files or run code ({', '.join(refused)})")
+            raise InputError(f"{path.name} is refused, as it would use files or run code ({', '.join(refused)})")
         cells = [node for node in graph.node if node.op in ("BlockLSTM", "BlockLSTMV2")]
         if len(cells) != 1:
             kinds = sorted({node.op for node in graph.node if any(word in node.op for word in ("LSTM", "RNN", "GRU"))})
@@ -41,7 +43,7 @@ class GraphNetwork:
         self.inputs_name = f"x of {cells[0].op}, the output of the third dense layer"
         self.own_features = "mfccs" in nodes
         self._carried = nodes["previous_state_c"].op == "Placeholder"
-        # Outputs of the operation: i, cs, f, o, ci, co, h. Its second input is what it reads.
+        # The outputs of the operation are i, cs, f, o, ci, co, h; its second input is x.
         x = cells[0].input[1]
         self._fetches = ["logits:0", f"{cells[0].name}:1", f"{cells[0].name}:6", x if ":" in x else f"{x}:0"]
         self._session = session(tf, graph, path)
@@ -50,16 +52,16 @@ class GraphNetwork:
         self.metadata = {name.removeprefix("metadata_"): value[0] for name, value in zip(named, values, strict=True)}
 
     def start(self) -> None:
-        """Begin another utterance."""
+        """Start a new utterance."""
         if not self._carried:
             self._session.run("initialize_state")
 
     def run(self, windows: Array, c: Array, h: Array) -> Steps:
-        """Go on by as many steps as there are windows."""
+        """Run one step for each window."""
         count = len(windows)
-        given = np.zeros((1, self.steps, self.window, self.features), dtype=np.float32)
-        given[0, :count] = windows
-        feeds: dict[str, Any] = {"input_node:0": given, "input_lengths:0": [count]}
+        padded = np.zeros((1, self.steps, self.window, self.features), dtype=np.float32)
+        padded[0, :count] = windows
+        feeds: dict[str, Any] = {"input_node:0": padded, "input_lengths:0": [count]}
         if self._carried:
             feeds |= {"previous_state_c:0": c[None], "previous_state_h:0": h[None]}
         scores, cs, hs, x = self._session.run(self._fetches, feeds)
@@ -67,8 +69,8 @@ class GraphNetwork:
 
 
 def tensorflow(path: Path) -> Any:
-    """The package, which takes seconds to import."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it tells of itself at length otherwise
+    """Import TensorFlow, which takes seconds."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it prints long messages otherwise
     try:
         import tensorflow as tf
     except ImportError:
@@ -79,7 +81,7 @@ def tensorflow(path: Path) -> Any:
     return tf
 
 
-def parsed(tf: Any, data: bytes, path: Path) -> Any:
+def parse_graph(tf: Any, data: bytes, path: Path) -> Any:
     """The graph in these bytes."""
     from google.protobuf.message import DecodeError
 
@@ -87,21 +89,21 @@ def parsed(tf: Any, data: bytes, path: Path) -> Any:
     try:
         graph.ParseFromString(data)
     except DecodeError:
-        raise FileError(f"{str(path)!r} is no frozen graph of TensorFlow, or it is damaged or cut short") from None
+        raise FileError(f"{str(path)!r} is not a frozen graph of TensorFlow, or it is damaged or truncated") from None
     return graph
 
 
 def read_package(tf: Any, path: Path) -> Any:
-    """The graph of a memory-mapped package, with the constants that lie beside it put back.
+    """The graph of a memory-mapped package, with its constants put back.
 
-    At the end is the place of a directory: offset and name of each part, in their order. Python's TensorFlow cannot
-    open such a file by itself.
+    Python's TensorFlow cannot open such a file. The file ends with the position of a directory, which has the offset
+    and the name of each part.
     """
     from google.protobuf.message import DecodeError
     from tensorflow.core.util import memmapped_file_system_pb2 as packages
 
     data = path.read_bytes()
-    damaged = FileError(f"{str(path)!r} is no memory-mapped graph of TensorFlow, or it is damaged or cut short")
+    damaged = FileError(f"{str(path)!r} is not a memory-mapped graph of TensorFlow, or it is damaged or truncated")
     directory = packages.MemmappedFileSystemDirectory()
     try:
         (end,) = struct.unpack("<Q", data[-8:])
@@ -116,7 +118,7 @@ def read_package(tf: Any, path: Path) -> Any:
     if GRAPH not in parts:
         raise damaged
     lengths = {element.name: element.length for element in directory.element}
-    graph = parsed(tf, parts[GRAPH][: lengths[GRAPH] or None], path)
+    graph = parse_graph(tf, parts[GRAPH][: lengths[GRAPH] or None], path)
     for node in graph.node:
         if node.op == "ImmutableConst":
             name, kind = node.attr["memory_region_name"].s.decode(), tf.dtypes.as_dtype(node.attr["dtype"].type)
@@ -133,25 +135,25 @@ def read_package(tf: Any, path: Path) -> Any:
 
 
 def dimensions(node: Any, rank: int, path: Path) -> list[int]:
-    """The sizes of a node, all of them known."""
-    found = [dim.size for dim in node.attr["shape"].shape.dim]
-    if len(found) != rank or min(found) < 1 or found[0] != 1:
+    """The shape of a node; all its sizes must be fixed."""
+    sizes = [dim.size for dim in node.attr["shape"].shape.dim]
+    if len(sizes) != rank or min(sizes) < 1 or sizes[0] != 1:
         raise InputError(
-            f"'{node.name}' of {path.name} must have {rank} fixed sizes, the first 1, not {found}: "
-            "export with a batch size of 1 and a number of steps"
+            f"'{node.name}' of {path.name} must have {rank} fixed sizes, the first of them 1, not {sizes}: "
+            "export it with a batch size of 1 and a fixed number of steps"
         )
-    return found
+    return sizes
 
 
 def session(tf: Any, graph: Any, path: Path) -> Any:
-    """A session in which the graph can run."""
-    with tf.Graph().as_default() as place:
+    """A session that runs the graph."""
+    with tf.Graph().as_default() as default:
         try:
             tf.import_graph_def(graph, name="")
         except (ValueError, tf.errors.OpError) as error:
             raise FileError(f"TensorFlow cannot use {str(path)!r}: {str(error).splitlines()[0]}") from None
-        # As the projects' client has it: folding the constants of a large graph takes longer than many utterances.
+        # Like the projects' client: folding the constants of a large graph takes longer than many utterances.
         settings = tf.compat.v1.ConfigProto()
         settings.graph_options.optimizer_options.opt_level = -1  # L0
         settings.graph_options.rewrite_options.disable_meta_optimizer = True
-        return tf.compat.v1.Session(graph=place, config=settings)
+        return tf.compat.v1.Session(graph=default, config=settings)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -16,16 +14,18 @@ import numpy.typing as npt
 
 from deepcruiser.audio import Audio
 from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_greedy, read_language_model
+from deepcruiser.decoding.doubt import log_probabilities
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.features import MFCC
-from deepcruiser.trace import Run, Trace
+from deepcruiser.systems.adapter import Adapter
+from deepcruiser.trace import Trace
 
 Array = npt.NDArray[Any]
 Part = Literal["h", "c", "both"]
 
 
 class Steps(NamedTuple):
-    """What a network made of a few steps, an array [steps, ...] each."""
+    """The result of a few steps: arrays [steps, ...]."""
 
     scores: Array
     c: Array
@@ -33,37 +33,37 @@ class Steps(NamedTuple):
     inputs: Array
 
 
-class Network(Protocol):
-    """A file, ready to run: `steps` windows of features at a time, behind the state that is given."""
+class DeepSpeechNetwork(Protocol):
+    """A loaded file, which runs at most `steps` windows of features in a call, starting from a given state."""
 
     steps: int
-    window: int  # frames beside and including each one
+    window: int  # the number of frames in a window
     features: int
     size: int  # of c and of h
     inputs_name: str
-    metadata: dict[str, Any]  # what the file says of itself, as from 0.6 on
-    own_features: bool  # whether it computes its features, as from 0.4 on
+    metadata: dict[str, Any]  # in files from version 0.6 on
+    own_features: bool  # whether the file computes the features itself, as from version 0.4 on
 
     def start(self) -> None:
-        """Begin another utterance."""
+        """Start a new utterance."""
 
     def run(self, windows: Array, c: Array, h: Array) -> Steps:
-        """Go on by as many steps as there are windows, `steps` at most."""
+        """Run one step for each window, at most `steps` of them."""
 
 
-class DeepSpeechSystem:
+class DeepSpeechSystem(Adapter):
     """A recogniser in a file of Mozilla DeepSpeech or Coqui STT: .pb and .pbmm (TensorFlow) or .tflite.
 
         system = DeepSpeechSystem("deepspeech-0.9.3-models.tflite", language_model="english.lm")
 
-    It goes about it as the projects' own client does: features with zeros beyond the ends, a last frame filled up with
-    silence, the network a few steps at a time with its state carried on. `alphabet` is the path of an alphabet file;
-    files from 0.6 on carry their own. The text is found greedily, or by beam search if a `language_model` (or the path
-    of one), or a `width`, is given; `alpha` and `beta` are those of `ctc_beam`.
+    It works like the projects' own client: the features have zeros beyond the ends, the last frame is filled up with
+    silence, and the network runs a few steps at a time and keeps its state. `alphabet` is the path of an alphabet file;
+    files from version 0.6 on contain their own. Decoding is greedy, or a beam search if a `language_model` (or its
+    path) or a `width` is given; `alpha` and `beta` are those of `ctc_beam`. The doubt is that of the scores.
 
-    The trace shows every step, also those inside a call of the network: `part` "h", "c", or "both" side by side. Its
-    inputs are what the LSTM receives, the output of the third dense layer, or the windows of features in a .tflite file
-    where that cannot be found; `state_name` tells. Audio is resampled to the network's rate.
+    The trace has every step, including those inside a call of the network. `part` is "h", "c", or "both" side by side.
+    The inputs of the trace are what the LSTM receives, the output of the third dense layer. In a .tflite file where
+    that is not found, they are the windows of features; `state_name` says so. Audio is resampled to the network's rate.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class DeepSpeechSystem:
     ) -> None:
         if part not in ("h", "c", "both"):
             raise InputError(f"part must be 'h', 'c' or 'both', not {part!r}")
+        super().__init__(transcribe=self._text)
         self.path, self.part = Path(path), part
         self.network = load(self.path)
         self.alphabet = self._symbols(alphabet)
@@ -88,40 +89,40 @@ class DeepSpeechSystem:
         self.width = 48 if width is None and self.language_model is not None else width
         self.alpha, self.beta = alpha, beta
 
-    def __repr__(self) -> str:
-        return f"DeepSpeechSystem({self.path.name}, {self.state_name})"
+    @property
+    def label(self) -> str:
+        return self.path.name
 
     @property
     def state_name(self) -> str:
-        """Which vector is the state, in words."""
         state = "c and h side by side" if self.part == "both" else self.part
         return f"LSTM of {self.network.size}: {state}; inputs: {self.network.inputs_name}"
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A text that depends on the file and on the choice of state."""
-        sha = hashlib.sha256(self.state_name.encode())
-        sha.update(self.path.read_bytes())
-        return sha.hexdigest()
+    def _identity(self) -> Iterator[bytes]:
+        """The choice of state and the file."""
+        yield self.state_name.encode()
+        yield self.path.read_bytes()
 
-    def run(self, batch: Sequence[Any]) -> list[Run]:
-        """Run every audio of the batch; the results are in the same order."""
-        return [self._run(audio, position) for position, audio in enumerate(batch)]
+    def _prepare(self, value: Any, position: int) -> Array:
+        if not isinstance(value, Audio):
+            raise InputError(f"input {position} of the batch is a {type(value).__name__}, but DeepSpeech reads Audio")
+        return self.windows(value)
 
     def windows(self, audio: Audio) -> Array:
-        """What the network reads: [steps, 2 * context + 1, features]."""
+        """The windows of features that the network reads: [steps, 2 * context + 1, features]."""
         samples = audio.resample(self.front.rate).samples if audio.rate != self.front.rate else audio.samples
-        # The client fills what is left behind the last whole frame up with zeros, be it nothing new at all.
+        # The client fills the rest after the last whole frame with zeros, even if nothing is left.
         samples = np.append(samples, np.float32(0))
         if not self.network.own_features:
             samples = samples * np.float32(32768)
-        found = self.front(samples)
-        return np.asarray(found.reshape(len(found), self.network.window, self.network.features))
+        windows = self.front(samples)
+        return np.asarray(windows.reshape(len(windows), self.network.window, self.network.features))
 
-    def _run(self, audio: Any, position: int) -> Run:
-        if not isinstance(audio, Audio):
-            raise InputError(f"input {position} of the batch is a {type(audio).__name__}: DeepSpeech hears Audio")
-        windows = self.windows(audio)
+    def _groups(self, values: Sequence[Any]) -> list[list[int]]:
+        return [[position] for position in range(len(values))]
+
+    def _forward(self, values: list[Array], positions: list[int]) -> list[tuple[Any, Trace]]:
+        (windows,) = values
         c = h = np.zeros(self.network.size, dtype=np.float32)
         self.network.start()
         parts = []
@@ -131,13 +132,13 @@ class DeepSpeechSystem:
         steps = Steps(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         states = {"h": steps.h, "c": steps.c, "both": np.concatenate([steps.c, steps.h], axis=1)}[self.part]
         states = np.concatenate([np.zeros_like(states[:1]), states])
-        return Run(self._text(steps.scores), Trace(states, steps.inputs))
+        return [(steps.scores, Trace(states, steps.inputs))]
 
     def _text(self, scores: Array) -> str:
         if scores.shape[1] != len(self.alphabet) + 1:
             raise InputError(
                 f"the alphabet has {len(self.alphabet)} symbols, but {self.path.name} gives {scores.shape[1]} scores, "
-                "one for each symbol and one for the blank; name the alphabet file that came with it"
+                "one for each symbol and one for the blank; give the alphabet file that came with it"
             )
         if self.width is None:
             return str(ctc_greedy(scores, self.alphabet, blank=-1))
@@ -150,46 +151,37 @@ class DeepSpeechSystem:
             return read_alphabet(alphabet)
         if "alphabet" not in self.network.metadata:
             raise InputError(
-                f"{self.path.name} carries no alphabet: give the path of its alphabet.txt as well, "
+                f"{self.path.name} contains no alphabet: give the path of its alphabet.txt too, "
                 f"system = dc.DeepSpeechSystem({str(self.path)!r}, 'alphabet.txt')"
             )
         return unpacked_alphabet(self.network.metadata["alphabet"], self.path)
 
 
-def log_probabilities(scores: Array) -> Array:
-    """The logarithms of scores that are probabilities, as the projects export them, or bare logits, as others do."""
-    if scores.min(initial=0) < 0 or np.abs(scores.sum(axis=1) - 1).max(initial=0) > 1e-2:
-        scores = scores - scores.max(axis=1, keepdims=True)
-        return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
-    with np.errstate(divide="ignore"):
-        return np.minimum(0, np.log(scores))
-
-
-def load(path: Path) -> Network:
+def load(path: Path) -> DeepSpeechNetwork:
     """The network in a file, by its suffix."""
     if not path.is_file():
         raise FileError(f"there is no file {str(path)!r}")
     if path.suffix in (".pb", ".pbmm"):
-        from deepcruiser.systems.deepspeech.frozen_graph import GraphNetwork
+        from deepcruiser.systems.deepspeech.frozen_graph import FrozenGraphNetwork
 
-        return GraphNetwork(path)
+        return FrozenGraphNetwork(path)
     if path.suffix == ".tflite":
-        from deepcruiser.systems.deepspeech.tflite import LiteNetwork
+        from deepcruiser.systems.deepspeech.tflite import TfliteNetwork
 
-        return LiteNetwork(path)
-    raise InputError(f"{path.name!r} is no file of DeepSpeech: its name must end in .pb, .pbmm or .tflite")
+        return TfliteNetwork(path)
+    raise InputError(f"{path.name!r} is not a DeepSpeech file: its name must end in .pb, .pbmm or .tflite")
 
 
-def front_end(network: Network, path: Path) -> MFCC:
-    """The features, as the file's version has them: TensorFlow's, or before 0.4 those of c_speech_features."""
-    about = network.metadata
+def front_end(network: DeepSpeechNetwork, path: Path) -> MFCC:
+    """The features of the file's version: TensorFlow's, or before version 0.4 those of c_speech_features."""
+    metadata = network.metadata
     rate, length, step = (
-        int(about.get(name, known))
+        int(metadata.get(name, known))
         for name, known in (("sample_rate", 16000), ("feature_win_len", 32), ("feature_win_step", 20))
     )
     if network.window % 2 == 0 or network.features < 1:
         raise InputError(
-            f"{path.name} reads windows of {network.window} x {network.features}; an odd number of frames is needed"
+            f"{path.name} reads windows of {network.window} x {network.features}, but the number of frames must be odd"
         )
     sizes: dict[str, Any] = {"rate": rate, "window_ms": length, "step_ms": step}
     if network.own_features:
@@ -200,7 +192,7 @@ def front_end(network: Network, path: Path) -> MFCC:
 
 
 def read_alphabet(path: str | os.PathLike[str]) -> list[str]:
-    """The symbols of an alphabet file: a line each, comments begin with #, and \\# is that sign itself."""
+    """The symbols of an alphabet file: one a line; comments start with #, and \\# is the symbol #."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -208,12 +200,12 @@ def read_alphabet(path: str | os.PathLike[str]) -> list[str]:
         raise FileError(f"cannot read the alphabet {os.fspath(path)!r}: {reason}") from None
     lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line and line[0] != "#"]
     if not lines:
-        raise FileError(f"the alphabet {os.fspath(path)!r} has no symbols; it needs one a line")
+        raise FileError(f"the alphabet {os.fspath(path)!r} has no symbols; it needs one on each line")
     return ["#" if line == "\\#" else line for line in lines]
 
 
 def unpacked_alphabet(data: bytes, path: Path) -> list[str]:
-    """The symbols that a file carries: their number, then number, length and text of each."""
+    """The symbols in a file's metadata: their count, then the number, length and text of each."""
     try:
         (count,), at, found = struct.unpack_from("<H", data), 2, {}
         for _ in range(count):

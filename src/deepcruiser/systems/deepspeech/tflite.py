@@ -1,4 +1,4 @@
-"""DeepSpeech in TensorFlow Lite files."""
+"""DeepSpeech files for TensorFlow Lite."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from deepcruiser.errors import FileError, InputError
 from deepcruiser.systems.deepspeech.system import Array, Steps
 
 
-class LiteNetwork:
+class TfliteNetwork:
     """A .tflite file, in which the steps of the LSTM are unrolled.
 
-    Only the state behind the last step is an output, but the others are there inside, if the interpreter is told to
-    keep them: h of every step is what is put together for the next dense layer, and c is what its tanh is taken of.
+    Only the state after the last step is an output, but the interpreter can keep the inner tensors. The h of every
+    step is an input of the concatenation before the next dense layer, and c is the input of the tanh that h is made of.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +27,7 @@ class LiteNetwork:
                 "pip install 'deepcruiser[deepspeech]'"
             ) from None
         try:
-            # Without delegates: what they run as one operation has no insides to look at.
+            # Without delegates, which run several operations as one and hide the tensors between them.
             self._interpreter = Interpreter(
                 model_content=path.read_bytes(),
                 experimental_preserve_all_tensors=True,
@@ -35,26 +35,26 @@ class LiteNetwork:
             )
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
-            said = (str(error).strip() or "it does not say why").splitlines()[0]
-            raise FileError(f"{str(path)!r} cannot be loaded by TensorFlow Lite: {said}") from None
+            reason = next(iter(str(error).strip().splitlines()), "unknown reason")
+            raise FileError(f"{str(path)!r} cannot be loaded by TensorFlow Lite: {reason}") from None
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
         needed = [name for name in ("input_node", "previous_state_c", "previous_state_h") if name not in self._inputs]
         needed += [name for name in ("logits", "new_state_c", "new_state_h") if name not in self._outputs]
         if needed:
             there = ", ".join([*self._inputs, *self._outputs])
-            raise InputError(f"{path.name} is no file of DeepSpeech: it lacks {', '.join(needed)} and has {there}")
+            raise InputError(f"{path.name} is not a DeepSpeech file: it lacks {', '.join(needed)} and has {there}")
         shape = [int(size) for size in self._inputs["input_node"]["shape"]]
         if len(shape) != 4:
             raise InputError(f"input_node of {path.name} must be [1, steps, window, features], not {shape}")
         _, self.steps, self.window, self.features = shape
         self.size = int(self._inputs["previous_state_c"]["shape"][-1])
         self.own_features = True
-        self._c, self._h, self._x = self._insides(path)
+        self._c, self._h, self._x = self._find_states(path)
         self.inputs_name = (
             "what the LSTM reads, the output of the third dense layer" if self._x else "windows of features"
         )
-        self._interpreter.invoke()  # outputs that are constants are not there before
+        self._interpreter.invoke()  # outputs that are constants are only there afterwards
         self.metadata = {
             name.removeprefix("metadata_"): self._interpreter.get_tensor(one["index"]).ravel()[0]
             for name, one in self._outputs.items()
@@ -62,14 +62,14 @@ class LiteNetwork:
         }
 
     def start(self) -> None:
-        """Begin another utterance."""
+        """Start a new utterance."""
 
     def run(self, windows: Array, c: Array, h: Array) -> Steps:
-        """Go on by as many steps as there are windows; where there are fewer than the file wants, zeros follow."""
+        """Run one step for each window; fewer windows than the file takes are filled up with zeros."""
         count = len(windows)
-        given = np.zeros((1, self.steps, self.window, self.features), dtype=np.float32)
-        given[0, :count] = windows
-        for name, value in (("input_node", given), ("previous_state_c", c[None]), ("previous_state_h", h[None])):
+        padded = np.zeros((1, self.steps, self.window, self.features), dtype=np.float32)
+        padded[0, :count] = windows
+        for name, value in (("input_node", padded), ("previous_state_c", c[None]), ("previous_state_h", h[None])):
             self._interpreter.set_tensor(self._inputs[name]["index"], value)
         self._interpreter.invoke()
         scores = self._interpreter.get_tensor(self._outputs["logits"]["index"]).reshape(self.steps, -1)
@@ -79,8 +79,8 @@ class LiteNetwork:
     def _rows(self, tensors: list[int]) -> Array:
         return np.stack([self._interpreter.get_tensor(tensor).ravel() for tensor in tensors])
 
-    def _insides(self, path: Path) -> tuple[list[int], list[int], list[int]]:
-        """The tensors of c, h and the LSTM's input at every step; the last may not be found."""
+    def _find_states(self, path: Path) -> tuple[list[int], list[int], list[int]]:
+        """The tensors of c, of h and of the LSTM's input at every step; the inputs may not be found."""
         operations = self._interpreter._get_ops_details()
         maker: dict[int, Any] = {int(made): one for one in operations for made in one["outputs"]}
         last = int(self._outputs["new_state_h"]["index"])
@@ -93,14 +93,14 @@ class LiteNetwork:
         if not h or None in c:
             kinds = ", ".join(sorted({one["op_name"] for one in operations}))
             raise InputError(
-                f"the state of each of the {self.steps} steps inside {path.name} was not found: it is made of {kinds}, "
-                "but not as DeepSpeech's export unrolls an LSTM; use its .pb or .pbmm file"
+                f"the states of the {self.steps} steps inside {path.name} were not found: it consists of {kinds}, but "
+                "not in the form in which DeepSpeech's export unrolls an LSTM; use its .pb or .pbmm file"
             )
-        return [tensor for tensor in c if tensor is not None], h, self._read(operations, h)
+        return [tensor for tensor in c if tensor is not None], h, self._inputs_of_steps(operations, h)
 
     @staticmethod
     def _cell(h: int, maker: dict[int, Any]) -> int | None:
-        """c, given h = tanh(c) * gate."""
+        """The tensor of c, found from h = tanh(c) * gate."""
         product = maker.get(h)
         if product is None or product["op_name"] != "MUL":
             return None
@@ -110,12 +110,12 @@ class LiteNetwork:
                 return int(tanh["inputs"][0])
         return None
 
-    def _read(self, operations: list[Any], h: list[int]) -> list[int]:
-        """What each step reads: it is joined with the h before it."""
+    def _inputs_of_steps(self, operations: list[Any], h: list[int]) -> list[int]:
+        """The tensor that each step reads: it is concatenated with the h of the previous step."""
         before = [int(self._inputs["previous_state_h"]["index"]), *h[:-1]]
-        found = {}
+        inputs_by_h = {}
         for one in operations:
             inputs = [int(tensor) for tensor in one["inputs"]]
             if one["op_name"] == "CONCATENATION" and len(inputs) == 2 and inputs[1] in before:
-                found[inputs[1]] = inputs[0]
-        return [found[tensor] for tensor in before] if set(before) <= set(found) else []
+                inputs_by_h[inputs[1]] = inputs[0]
+        return [inputs_by_h[tensor] for tensor in before] if set(before) <= set(inputs_by_h) else []

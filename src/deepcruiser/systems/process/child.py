@@ -1,4 +1,4 @@
-"""A program that runs beside us, asked by lines and answering by lines."""
+"""A child process that reads lines and answers each with a line."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from typing import IO, Any
 
 from deepcruiser.errors import DeepCruiserError, FileError
 
-#: No answer is longer, nor does what comes unasked pile up beyond this many lines.
+#: The greatest length of an answer in bytes, and the greatest number of unread lines.
 _LONGEST = 2**20
 _WAITING = 4096
-#: So many lines of its standard error are kept.
+#: The number of lines of its standard error that are kept.
 _KEPT = 20
 
 
 class ProgramError(DeepCruiserError):
-    """A program crashed, or answered what is no answer."""
+    """A program crashed, or gave an invalid answer."""
 
 
 class ProgramTimeoutError(ProgramError, TimeoutError):
-    """A program gave no answer in time."""
+    """A program did not answer in time."""
 
 
 def check_command(command: Sequence[str], *, cwd: str | None) -> None:
-    """Refuse a program that is not there, before anything is given to it."""
+    """Refuse a program that does not exist or cannot be run."""
     name = command[0]
     path = os.path.join(cwd or "", name) if os.path.dirname(name) else name
     if shutil.which(path) is None:
-        why = "it is no program that can be run" if os.path.exists(path) else f"there is no program {name!r}"
-        raise FileError(f"cannot start {shlex.join(command)!r}: {why}; give the program's path and its arguments")
+        reason = "it is not executable" if os.path.exists(path) else f"there is no program {name!r}"
+        raise FileError(f"cannot start {shlex.join(command)!r}: {reason}; give the program's path and its arguments")
 
 
 class Program:
-    """A running program. It is ended with this object, with the interpreter, and when it does not answer."""
+    """A running program. It is killed together with this object, at the interpreter's exit, and by `end`."""
 
     def __init__(self, command: Sequence[str], *, cwd: str | None) -> None:
-        self._named = shlex.join(command)
+        self._words = shlex.join(command)
         try:
-            # A session of its own: Ctrl-C is for us, who end it and all that it started, when it is time.
+            # In its own session: Ctrl-C reaches only us, and we can kill the program with all that it started.
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -57,19 +57,19 @@ class Program:
                 start_new_session=os.name == "posix",
             )
         except (OSError, ValueError) as error:
-            said = (getattr(error, "strerror", None) or str(error)).lower()
+            reason = (getattr(error, "strerror", None) or str(error)).lower()
             raise FileError(
-                f"cannot start {self._named!r}: {said}; give the program's path and its arguments"
+                f"cannot start {self._words!r}: {reason}; give the program's path and its arguments"
             ) from None
         self._process = process
         self._answers: queue.Queue[bytes | None] = queue.Queue(_WAITING)
-        self._said: deque[str] = deque(maxlen=_KEPT)
+        self._stderr: deque[str] = deque(maxlen=_KEPT)
         self._end = weakref.finalize(self, _end, process)
         assert process.stdout is not None
         assert process.stderr is not None
         self._threads = [
-            threading.Thread(target=_listen, args=(process.stdout, self._answers), daemon=True),
-            threading.Thread(target=_keep, args=(process.stderr, self._said), daemon=True),
+            threading.Thread(target=_read_answers, args=(process.stdout, self._answers), daemon=True),
+            threading.Thread(target=_read_stderr, args=(process.stderr, self._stderr), daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -78,17 +78,17 @@ class Program:
         return self._process.poll() is None
 
     def ask(self, lines: Sequence[str], *, limit_seconds: float) -> list[str]:
-        """One answer to each line, in their order; so long is waited for each."""
+        """One answer for each line, in order; each must come within the limit."""
         if not self._answers.empty():
-            raise ProgramError(f"{self._named!r} wrote {self._next(0)[:200]!r} without being asked")
-        # In a thread: a program that does not read would block us beyond all limits.
+            raise ProgramError(f"{self._words!r} wrote {self._next(0)[:200]!r} before it was asked")
+        # In a thread, as writing to a program that does not read would block without limit.
         threading.Thread(
             target=_write, args=(self._process.stdin, "".join(f"{line}\n" for line in lines)), daemon=True
         ).start()
         return [self._next(limit_seconds) for _ in lines]
 
     def end(self) -> None:
-        """End it and all that it started, at once."""
+        """Kill the program and all that it started."""
         self._end()
 
     def _next(self, limit_seconds: float) -> str:
@@ -96,61 +96,61 @@ class Program:
             answer = self._answers.get(timeout=limit_seconds) if limit_seconds else self._answers.get_nowait()
         except queue.Empty:
             raise ProgramTimeoutError(
-                f"{self._named!r} gave no answer within {limit_seconds:g} s{self._told()}"
+                f"{self._words!r} gave no answer within {limit_seconds:g} s{self._last_words()}"
             ) from None
         if answer is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(5)
-            self._threads[1].join(1)  # its last words may still be on their way
+            self._threads[1].join(1)  # its last lines may not have arrived yet
             status = self._process.returncode
-            how = "closed its output" if status is None else _ended(status)
-            raise ProgramError(f"{self._named!r} {how} instead of an answer{self._told()}")
+            event = "closed its output" if status is None else _exit_text(status)
+            raise ProgramError(f"{self._words!r} {event} instead of answering{self._last_words()}")
         if len(answer) >= _LONGEST:
-            raise ProgramError(f"{self._named!r} answered with more than {_LONGEST:,} bytes in one line")
+            raise ProgramError(f"{self._words!r} answered with more than {_LONGEST:,} bytes in one line")
         return answer.decode("utf-8", "replace").rstrip("\r\n")
 
-    def _told(self) -> str:
-        """What it last said on its standard error."""
-        said = [line for line in self._said if line.strip()][-5:]
-        return f"; it last said: {' / '.join(said)}" if said else ", and said nothing on its standard error"
+    def _last_words(self) -> str:
+        """The last lines of its standard error, as the end of a message."""
+        lines = [line for line in self._stderr if line.strip()][-5:]
+        return f"; its standard error ends with: {' / '.join(lines)}" if lines else ", and its standard error is empty"
 
 
-def _listen(stream: IO[bytes], answers: queue.Queue[bytes | None]) -> None:
+def _read_answers(stream: IO[bytes], answers: queue.Queue[bytes | None]) -> None:
     line: bytes | None = b"..."
     while line:
         try:
             line = stream.readline(_LONGEST) or None
-        except (OSError, ValueError):  # closed while we read
+        except (OSError, ValueError):  # closed while reading
             line = None
-        # Full: it talks without being asked and is about to be ended; what more it says is of no interest.
+        # If the queue is full, the program writes without being asked and is about to be killed.
         with contextlib.suppress(queue.Full):
             answers.put(line, timeout=None if line is None else 1)
     stream.close()
 
 
-def _keep(stream: IO[bytes], said: deque[str]) -> None:
+def _read_stderr(stream: IO[bytes], lines: deque[str]) -> None:
     with contextlib.suppress(OSError, ValueError):
         for line in iter(lambda: stream.readline(1000), b""):
-            said.append(line.decode("utf-8", "replace").strip())
+            lines.append(line.decode("utf-8", "replace").strip())
     stream.close()
 
 
 def _write(stream: Any, text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # it has ended, which its silence will tell
+    with contextlib.suppress(OSError, ValueError):  # it has ended, which reading its answer will show
         stream.write(text.encode())
         stream.flush()
 
 
-def _ended(status: int) -> str:
+def _exit_text(status: int) -> str:
     if status >= 0:
         return f"ended with status {status}"
     with contextlib.suppress(ValueError):
-        return f"was ended by {signal.Signals(-status).name}"
-    return f"was ended by signal {-status}"
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"was killed by signal {-status}"
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a program and all that it started. It may have ended before what it started did."""
+    """Kill a program and all that it started, even if the program itself has ended already."""
     with contextlib.suppress(OSError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
@@ -160,4 +160,4 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait(5)
     with contextlib.suppress(OSError, ValueError):
         if process.stdin is not None:
-            process.stdin.close()  # the others are closed by those who read them
+            process.stdin.close()  # the reading threads close the others

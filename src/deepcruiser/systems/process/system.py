@@ -1,4 +1,4 @@
-"""Any program under test: it reads a JSON line for each input and answers with one."""
+"""Programs under test, which read a line of JSON for each input and answer with one."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from deepcruiser.errors import InputError
 from deepcruiser.systems.process.child import Program, ProgramError, check_command
 from deepcruiser.trace import Run, Trace
 
-#: A program that never answered is not started more often than this.
+#: A program that has never answered is started at most this many times.
 _ATTEMPTS = 3
 
 
 class ProcessSystem:
-    """A program under test: its answer to every input, and the way of its state if it tells that.
+    """A program under test: its answer to every input, and its states if it gives them.
 
         system = ProcessSystem(["./my-recogniser", "--json"], rate=16_000)
         runs = system.run([audio, other])
 
-    The program is started once, without a shell, and then reads a line for each input from its standard input:
+    The program is started once, without a shell. It reads a line for each input from its standard input:
 
         {"id": 0, "wav": "/tmp/.../0.wav", "folder": "/tmp/..."}
 
-    Audio is in a WAV file of 32-bit floats (resampled to `rate`, if that is given), an array in an .npy file under
-    "npy"; a text stands in the line itself, under "input". It answers with a line on its standard output, in the order
-    of the inputs:
+    Audio is in a WAV file of 32-bit floats (resampled to `rate`, if given). An array is in an .npy file under "npy",
+    and a text is in the line itself under "input". The program answers each input with a line on its standard output,
+    in the same order:
 
         {"text": "open the door", "states": "/tmp/.../0.states.npy", "inputs": "/tmp/.../0.inputs.npy"}
 
-    or {"output": ...} with any JSON value instead of a text, or {"error": "..."}, which counts as a crash. `states`
-    (N+1 of them, the initial one first, [N+1, size]) and `inputs` ([N, size]) are optional .npy files within "folder".
-    All lines of a batch are written at once, so the program may run them together.
+    or with {"output": ...} and any JSON value instead of a text, or with {"error": "..."}, which counts as a crash.
+    `states` ([N+1, size], the initial state first) and `inputs` ([N, size]) are optional .npy files in "folder".
+    "doubt" is an optional number, higher when the program is less sure of its answer. All lines of a batch are written
+    at once, so the program may run them together.
 
-    A program that gives no answer for `limit_seconds` is ended, and so is one that answers with nonsense; after that,
-    and after a crash, it is started again with the next batch. What it last wrote to its standard error is in the
-    error.
+    A program that does not answer within `limit_seconds`, or gives an invalid answer, is killed. After that, and after
+    a crash, it is started again for the next batch. The error has the last lines of its standard error.
     """
 
     def __init__(
@@ -78,18 +78,17 @@ class ProcessSystem:
 
     @property
     def state_name(self) -> str:
-        """Which vector is the state: the program says."""
+        """A description of the state; the program chooses which vector it is."""
         return f"states of {os.path.basename(self.command[0])}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """A text that depends on the command, and on what is in the files that it names when first asked."""
+        """A text that changes with the command or the contents of the files in it; computed once, when first needed."""
         sha = hashlib.sha256()
         for number, word in enumerate(self.command):
             path = Path(self._cwd or "", word)
-            if path.is_file() and (
-                number or os.path.dirname(word)
-            ):  # without a folder, the program is found by the system
+            # The system finds a program that is given without a folder; it is not a file beside us.
+            if path.is_file() and (number or os.path.dirname(word)):
                 with open(path, "rb") as file:
                     sha.update(hashlib.file_digest(file, "sha256").digest())
             else:
@@ -102,7 +101,7 @@ class ProcessSystem:
             return []
         if not self._answered and len(self._failed) >= _ATTEMPTS:
             raise ProgramError(
-                f"after {_ATTEMPTS} attempts without one answer it is not tried again: {self._failed[-1]}"
+                f"{self!r} never answered in {_ATTEMPTS} attempts and is not started again: {self._failed[-1]}"
             )
         folder = Path(tempfile.mkdtemp(prefix="deepcruiser-"))
         try:
@@ -110,7 +109,7 @@ class ProcessSystem:
             program = self._started()
             answers = program.ask([json.dumps(line) for line in lines], limit_seconds=self._limit)
             runs = [self._run(answer, number, folder) for number, answer in enumerate(answers)]
-        except BaseException as error:  # Ctrl-C and the limit of a campaign too: it may be in the middle of an answer
+        except BaseException as error:  # also Ctrl-C and the time limit of a campaign, in the middle of an answer
             if not isinstance(error, InputError | _AnsweredError):
                 self.close()
                 self._failed.append(str(error))
@@ -121,7 +120,7 @@ class ProcessSystem:
         return runs
 
     def close(self) -> None:
-        """End the program; the next run starts it again."""
+        """Kill the program; the next run starts it again."""
         if self._program is not None:
             self._program.end()
             self._program = None
@@ -151,59 +150,60 @@ class ProcessSystem:
         if isinstance(value, str):
             return {**line, "input": value}
         raise InputError(
-            f"input {number} of the batch is a {type(value).__name__}, which cannot be given to a program: Audio, a "
-            "numpy array or a text is needed"
+            f"input {number} of the batch is a {type(value).__name__}, which cannot be given to a program: give Audio, "
+            "a numpy array or a text"
         )
 
     def _run(self, answer: str, number: int, folder: Path) -> Run:
         try:
-            told = json.loads(answer)
+            reply = json.loads(answer)
         except ValueError:
-            told = None
-        if not isinstance(told, dict):
+            reply = None
+        if not isinstance(reply, dict):
             raise ProgramError(
-                f"{self!r} answered {answer[:200]!r}, which is no JSON object in one line: what is no answer belongs "
-                "on its standard error"
+                f"{self!r} answered {answer[:200]!r}, which is not a JSON object on one line: messages other than "
+                "answers belong on its standard error"
             )
-        if told.get("id", number) != number:
-            raise ProgramError(f"{self!r} answered input {told['id']!r} where input {number} was next")
+        if reply.get("id", number) != number:
+            raise ProgramError(f"{self!r} answered input {reply['id']!r}, but input {number} was next")
         self._answered = True
-        if "error" in told:
-            raise _AnsweredError(f"{self!r} could not run an input: {told['error']}")
-        if not isinstance(told.get("text", ""), str) or ("text" in told) == ("output" in told):
+        if "error" in reply:
+            raise _AnsweredError(f"{self!r} could not run an input: {reply['error']}")
+        if not isinstance(reply.get("text", ""), str) or ("text" in reply) == ("output" in reply):
             raise ProgramError(
-                f'{self!r} answered {answer[:200]!r}; {{"text": "..."}}, or {{"output": ...}} with any other value, '
-                "was needed"
+                f'{self!r} answered {answer[:200]!r}, but must answer {{"text": "..."}}, or {{"output": ...}} with '
+                "any other value"
             )
-        output = told["text"] if "text" in told else told["output"]
-        if told.get("states") is None:
-            return Run(output)
-        states = self._array(told["states"], "states", folder)
-        if told.get("inputs") is None:
-            inputs = np.zeros((max(0, len(states) - 1), 1), np.float32)  # all alike: one abstract input
+        output = reply["text"] if "text" in reply else reply["output"]
+        doubt = reply.get("doubt")
+        if doubt is not None and (isinstance(doubt, bool) or not isinstance(doubt, int | float)):
+            raise ProgramError(f"{self!r} gave the doubt {doubt!r}, but it must be a number")
+        if reply.get("states") is None:
+            return Run(output, doubt=doubt)
+        states = self._array(reply["states"], "states", folder)
+        if reply.get("inputs") is None:
+            inputs = np.zeros((max(0, len(states) - 1), 1), np.float32)  # all equal: one abstract input
         else:
-            inputs = self._array(told["inputs"], "inputs", folder)
+            inputs = self._array(reply["inputs"], "inputs", folder)
         try:
-            return Run(output, Trace(states, inputs))
+            return Run(output, Trace(states, inputs), doubt)
         except InputError as error:
-            raise ProgramError(f"{self!r} gave a trace that is none: {error}") from None
+            raise ProgramError(f"{self!r} gave an invalid trace: {error}") from None
 
-    def _array(self, given: Any, name: str, folder: Path) -> Any:
-        path = Path(folder, str(given)).resolve()
+    def _array(self, file: Any, name: str, folder: Path) -> Any:
+        path = Path(folder, str(file)).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise ProgramError(
-                f"{self!r} put its {name} into {str(given)!r}, which is not in the folder that it was given"
-            )
+            raise ProgramError(f"{self!r} wrote its {name} to {str(file)!r}, which is not in the folder of the batch")
         try:
             array = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ProgramError(
-                f"{self!r} named {str(given)!r} as its {name}, which is no .npy file ({error})"
+                f"{self!r} gave {str(file)!r} as its {name}, which is not a readable .npy file ({error})"
             ) from None
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-            raise ProgramError(f"{self!r} gave {name} in {str(given)!r} that are not numbers")
+            raise ProgramError(f"the {name} that {self!r} wrote to {str(file)!r} are not numbers")
         return array
 
 
 class _AnsweredError(ProgramError):
-    """The program said itself that it could not run an input; it is well otherwise."""
+    """The program reported that it could not run an input, and still works."""
