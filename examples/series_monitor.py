@@ -91,7 +91,11 @@ def train(seed: int, steps: int) -> Monitor:
 
 def system(seed: int = 0, steps: int = 300) -> dc.TorchSystem:
     return dc.TorchSystem(
-        train(seed, steps), "lstm", part="c", transcribe=lambda scores: CONDITIONS[int(scores[-1].argmax())]
+        train(seed, steps),
+        "lstm",
+        part="c",
+        transcribe=lambda scores: CONDITIONS[int(scores[-1].argmax())],
+        doubt=lambda scores: dc.doubt_of(scores[-1]),  # the answer depends on the last step alone
     )
 
 

@@ -110,6 +110,7 @@ def system(seed: int = 0, steps: int = 250) -> dc.TorchSystem:
         features=characters,
         batch="padded",
         transcribe=lambda scores: INTENTS[int(scores[-1].argmax())],
+        doubt=lambda scores: dc.doubt_of(scores[-1]),  # the answer depends on the last character alone
     )
 
 
