@@ -24,11 +24,8 @@ LABELS = ("yes", "no", "neither", "both")
 class Doubler(Adapter):
     """Twice the input, in groups of equal length, the groups in reverse order."""
 
-    label = "doubler"
-    state_name = "twice the input"
-
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+        super().__init__("doubler", "twice the input", **options)
         self.identified = 0
         self.groups: list[list[int]] = []
 

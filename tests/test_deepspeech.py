@@ -206,7 +206,7 @@ def test_wrong_paths(tmp_path: Path) -> None:
 def test_missing_packages(tmp_path: Path, monkeypatch: Any, name: str, package: str, extra: str) -> None:
     (tmp_path / name).write_bytes(b"anything")
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(dc.InputError, match=rf"for {name}: pip install 'deepcruiser\[{extra}\]'"):
+    with pytest.raises(dc.InputError, match=rf"{name}.* pip install 'deepcruiser\[{extra}\]'"):
         dc.DeepSpeechSystem(tmp_path / name)
 
 

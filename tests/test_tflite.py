@@ -132,5 +132,7 @@ def test_wrong_use(tmp_path: Path, net: Any) -> None:
 def test_without_the_package(tmp_path: Path, net: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tflite_files.lstm_step(tmp_path / "step.tflite", *net)
     monkeypatch.setitem(__import__("sys").modules, "ai_edge_litert.interpreter", None)
-    with pytest.raises(dc.InputError, match=r"needs the package ai-edge-litert: pip install 'deepcruiser\[tflite\]'"):
+    with pytest.raises(
+        dc.InputError, match=r"step.tflite' needs the package ai-edge-litert: pip install 'deepcruiser\[tflite\]'"
+    ):
         dc.TfliteSystem(path)

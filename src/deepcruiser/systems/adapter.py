@@ -15,9 +15,11 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
+
 from deepcruiser.decoding.doubt import doubt_of, is_scores
 from deepcruiser.errors import InputError
-from deepcruiser.trace import Run, Trace
+from deepcruiser.trace import Run, Trace, is_tensor
 
 T = TypeVar("T")
 
@@ -36,6 +38,8 @@ class Adapter(ABC):
 
     def __init__(
         self,
+        label: str,
+        state_name: str,
         *,
         rate: int | None = None,
         features: Callable[[Any], Any] | None = None,
@@ -43,20 +47,14 @@ class Adapter(ABC):
         doubt: Callable[[Any], float | None] | None = None,
     ) -> None:
         check_functions(features=features, transcribe=transcribe, doubt=doubt)
+        #: The network, for people: its class or its file.
+        self.label = label
+        #: A description of the vector that is the state.
+        self.state_name = state_name
         self._rate = rate
         self._features = features
         self._transcribe = transcribe
         self._doubt = doubt
-
-    @property
-    @abstractmethod
-    def label(self) -> str:
-        """The network, for people: its class or its file."""
-
-    @property
-    @abstractmethod
-    def state_name(self) -> str:
-        """A description of the vector that is the state."""
 
     @abstractmethod
     def _identity(self) -> Iterable[bytes | memoryview]:
@@ -132,6 +130,20 @@ def group_alike(keys: Iterable[Hashable]) -> list[list[int]]:
     for position, key in enumerate(keys):
         groups.setdefault(key, []).append(position)
     return list(groups.values())
+
+
+def check_array(value: Any, position: int, *, kinds: str = "biuf") -> None:
+    """Refuse an input that is not an array of numbers, or a tensor, [time, ...] with at least one step."""
+    if not is_tensor(value) and not (isinstance(value, np.ndarray) and value.dtype.kind in kinds):
+        raise InputError(
+            f"input {position} of the batch is a {type(value).__name__}, but must be Audio, a numpy array or a tensor: "
+            "give features=, a function that makes one from it"
+        )
+    if value.ndim == 0 or len(value) == 0:
+        raise InputError(
+            f"input {position} of the batch has the shape {tuple(value.shape)}, but must be [time, ...] with at least "
+            "one step; remove it"
+        )
 
 
 def check_functions(**arguments: Any) -> None:

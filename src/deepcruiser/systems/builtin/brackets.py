@@ -132,15 +132,7 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
 
 def load(seed: int = 0) -> TorchSystem:
     """The trained network as a system: its inputs are texts, its answers "balanced" or "unbalanced"."""
-    # Only the scores after the last symbol decide, so they alone make the doubt.
-    return TorchSystem(
-        train(seed),
-        "lstm",
-        features=encode,
-        batch="padded",
-        transcribe=_answer,
-        doubt=lambda scores: doubt_of(scores[-1]),
-    )
+    return TorchSystem(train(seed), "lstm", features=encode, batch="padded", transcribe=_answer, doubt=_doubt)
 
 
 def encode(text: str) -> npt.NDArray[np.int64]:
@@ -156,6 +148,11 @@ def encode(text: str) -> npt.NDArray[np.int64]:
 
 def _answer(scores: Tensor) -> str:
     return "balanced" if DUE[int(scores[-1].argmax())] == "" else "unbalanced"
+
+
+def _doubt(scores: Tensor) -> float | None:
+    """The answer depends on the scores after the last symbol alone."""
+    return doubt_of(scores[-1])
 
 
 def _untrained(seed: int) -> BracketNet:

@@ -79,24 +79,17 @@ class DeepSpeechSystem(Adapter):
     ) -> None:
         if part not in ("h", "c", "both"):
             raise InputError(f"part must be 'h', 'c' or 'both', not {part!r}")
-        super().__init__(transcribe=self._text)
         self.path, self.part = Path(path), part
         self.network = load(self.path)
+        words = "c and h side by side" if part == "both" else part
+        state_name = f"LSTM of {self.network.size}: {words}; inputs: {self.network.inputs_name}"
+        super().__init__(self.path.name, state_name, transcribe=self._text)
         self.alphabet = self._symbols(alphabet)
         self.front = front_end(self.network, self.path)
         given = isinstance(language_model, str | os.PathLike)
         self.language_model: Any = read_language_model(language_model) if given else language_model  # type: ignore[arg-type]
         self.width = 48 if width is None and self.language_model is not None else width
         self.alpha, self.beta = alpha, beta
-
-    @property
-    def label(self) -> str:
-        return self.path.name
-
-    @property
-    def state_name(self) -> str:
-        state = "c and h side by side" if self.part == "both" else self.part
-        return f"LSTM of {self.network.size}: {state}; inputs: {self.network.inputs_name}"
 
     def _identity(self) -> Iterator[bytes]:
         """The choice of state and the file."""

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.errors import FileError, InputError
+from deepcruiser.errors import InputError
 from deepcruiser.systems.deepspeech.system import Array, Steps
+from deepcruiser.systems.tflite.interpreter import load_interpreter
 
 
 class TfliteNetwork:
@@ -19,24 +20,7 @@ class TfliteNetwork:
     """
 
     def __init__(self, path: Path) -> None:
-        try:
-            from ai_edge_litert.interpreter import Interpreter, OpResolverType
-        except ImportError:
-            raise InputError(
-                f"DeepSpeechSystem needs the package ai-edge-litert for {path.name}: "
-                "pip install 'deepcruiser[deepspeech]'"
-            ) from None
-        try:
-            # Without delegates, which run several operations as one and hide the tensors between them.
-            self._interpreter = Interpreter(
-                model_content=path.read_bytes(),
-                experimental_preserve_all_tensors=True,
-                experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-            )
-            self._interpreter.allocate_tensors()
-        except (ValueError, RuntimeError) as error:
-            reason = next(iter(str(error).strip().splitlines()), "unknown reason")
-            raise FileError(f"{str(path)!r} cannot be loaded by TensorFlow Lite: {reason}") from None
+        self._interpreter = load_interpreter(path.read_bytes(), path.name, extra="deepspeech", keep_tensors=True)
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
         needed = [name for name in ("input_node", "previous_state_c", "previous_state_h") if name not in self._inputs]

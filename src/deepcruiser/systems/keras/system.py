@@ -75,13 +75,12 @@ class KerasSystem(Adapter):
         if batch not in ("equal", "padded"):
             raise InputError(f"batch must be 'equal' or 'padded', not {batch!r}")
         check_functions(steps=steps)
-        super().__init__(rate=rate, features=features, transcribe=transcribe, doubt=doubt)
         keras = import_keras()
         if isinstance(model, str | os.PathLike):
             net, is_cut = load(model, output=output, custom_objects=custom_objects or {}, trusted=trusted)
-            self._label = os.path.basename(os.fspath(model))
+            label = os.path.basename(os.fspath(model))
         elif isinstance(model, keras.Model):
-            net, is_cut, self._label = model, False, model.name
+            net, is_cut, label = model, False, model.name
         else:
             raise InputError(f"model must be a keras.Model or the path of a file, not a {type(model).__name__}")
         self.model = net if output is None or is_cut else cut(net, output)
@@ -89,14 +88,8 @@ class KerasSystem(Adapter):
         self._network = KerasNetwork(self.model, self._choice, padded=batch == "padded", batch_first=batch_first)
         self._batch = batch
         self._steps = steps
-
-    @property
-    def label(self) -> str:
-        return self._label
-
-    @property
-    def state_name(self) -> str:
-        return self._choice.words
+        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
+        super().__init__(label, self._choice.words, **options)
 
     def _identity(self) -> Iterator[bytes]:
         """The choice of state, the layers and the weights."""

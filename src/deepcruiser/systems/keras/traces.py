@@ -11,6 +11,7 @@ from torch import Tensor
 from deepcruiser.errors import InputError
 from deepcruiser.systems.keras.layers import import_keras
 from deepcruiser.systems.keras.recording import LayerCall, LayerRecorder, RecordedLayer, as_torch
+from deepcruiser.systems.torch.batching import own_steps
 from deepcruiser.trace import Trace
 
 
@@ -29,8 +30,17 @@ def traces(
     if any(way.made != made for ways in layers for way in ways):
         counts = {layer.words: ways[0].made for layer, ways in zip(choice.layers, layers, strict=True)}
         raise InputError(f"the layers make different numbers of steps, so their states do not fit together: {counts}")
-    backwards = any(way.backwards for ways in layers for way in ways)
-    own = _own_steps(layers[0][0], made, lengths, positions, steps, padded_to=padded_to, backwards=backwards)
+    mask = layers[0][0].mask
+    if mask is not None:
+        own = [int(row.sum()) for row in mask[: len(lengths)]]
+    else:
+        label = f"'{choice.layers[0].name}'"
+        own = own_steps(lengths, positions, made=made, padded_to=padded_to, steps=steps, label=label)
+        if any(way.backwards for ways in layers for way in ways) and any(count != made for count in own):
+            raise InputError(
+                "a layer that reads backwards received padded inputs without a mask, so padding would change its "
+                "states; use batch='equal' or a Masking layer, or pad in features= to make it part of the input"
+            )
     result = []
     for row in range(len(lengths)):
         parts, inputs = [], None
@@ -88,45 +98,6 @@ def _joined(recorder: LayerRecorder, layer: RecordedLayer) -> list[_LayerWay]:
     if len(calls[0]) > 1 and calls[0][0].backwards:
         raise InputError(f"'{layer.name}' reads each piece backwards, so the pieces are not one sequence")
     return [_LayerWay(one, layer) for one in calls]
-
-
-def _own_steps(
-    way: _LayerWay,
-    made: int,
-    lengths: list[int],
-    positions: list[int],
-    steps: Callable[[int], int] | None,
-    *,
-    padded_to: int,
-    backwards: bool,
-) -> list[int]:
-    """The number of steps of each row without its padding."""
-    if way.mask is not None:
-        return [int(row.sum()) for row in way.mask[: len(lengths)]]
-    if steps is not None:
-        own = [int(steps(length)) for length in lengths]
-        for count, length, position in zip(own, lengths, positions, strict=True):
-            if not 0 < count <= made:
-                raise InputError(
-                    f"steps({length}) is {count} for input {position} of the batch, but the layer made {made} steps; "
-                    "correct steps= or use batch='equal' without it"
-                )
-    elif made == padded_to:
-        own = lengths
-    elif all(length == padded_to for length in lengths):
-        own = [made] * len(lengths)
-    else:
-        raise InputError(
-            f"the layer made {made} steps from inputs of {min(lengths)} to {max(lengths)}, so it is not known where "
-            "the padding begins; give steps=, a function from an input's length to its number of steps, or use "
-            "batch='equal'"
-        )
-    if backwards and any(count != made for count in own):
-        raise InputError(
-            "a layer that reads backwards received padded inputs without a mask, so padding would change its states; "
-            "use batch='equal' or a Masking layer, or pad in features= to make the padding part of the input"
-        )
-    return own
 
 
 def _native(value: Tensor) -> Any:

@@ -123,11 +123,9 @@ class OnnxSystem(TensorSystem):
         self._recorders = [NodeRecorder.of(choice, exposer, inputs_only=inputs_only) for choice in choices]
         self._axes = {name: axis for recorder in self._recorders for name, axis in recorder.axes.items()}
         self._session = Session(model, path, device=device)
-        super().__init__(path, digest, driver, rate=rate, features=features, transcribe=transcribe, doubt=doubt)
-
-    @property
-    def state_name(self) -> str:
-        return self._carried.words if self._carried is not None else self._recorders[-1].choice.words
+        words = choices[-1].words if self._carried is None else self._carried.words
+        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
+        super().__init__(path, digest, driver, words, **options)
 
     def _call(self, feeds: dict[str, Array]) -> Mapping[str, Array]:
         names = [*self._signature.answers, *self._signature.carried.values(), *self._axes]
@@ -144,7 +142,7 @@ class OnnxSystem(TensorSystem):
             return Trace(self._carried.states(record), inputs)
         if not executed:
             raise InputError(
-                f"{self._recorders[-1].choice.stack.name!r} is in a branch of {self._path!r} that was not taken, so it "
+                f"{self._recorders[-1].choice.stack.name!r} is in a branch of {self.label} that was not taken, so it "
                 "has no states; give state= with the name of another recurrent node"
             )
         own_share = record.own_share if isinstance(self._driver, StreamDriver) else 1.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.systems.adapter import check_array
 from deepcruiser.systems.tensors.signature import Array, Port, Signature
 from deepcruiser.trace import is_tensor
 
@@ -140,19 +141,9 @@ def rows_first(array: Array, axis: int | None, rows: int) -> Array:
 
 def to_array(value: Any, position: int) -> Array:
     """One input as an array [time, ...]."""
-    if is_tensor(value):
-        value = value.detach().cpu().numpy()
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "biuf":
-        raise InputError(
-            f"input {position} of the batch is a {type(value).__name__}, but must be Audio, a numpy array or a tensor: "
-            "give features=, a function that makes one from it"
-        )
-    if value.ndim == 0 or len(value) == 0:
-        raise InputError(
-            f"input {position} of the batch has the shape {value.shape}, but must be [time, ...] with at least one "
-            "step; remove it"
-        )
-    return value
+    array: Array = value.detach().cpu().numpy() if is_tensor(value) else value
+    check_array(array, position)
+    return array
 
 
 def _time_is_last(port: Port, value: Array) -> bool:

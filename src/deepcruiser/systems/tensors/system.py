@@ -24,17 +24,17 @@ class TensorSystem(Adapter):
     _axes: Mapping[str, int | None] = {}
 
     def __init__(
-        self, path: str | os.PathLike[str], digest: str, driver: StreamDriver | SequenceDriver, **options: Any
+        self,
+        path: str | os.PathLike[str],
+        digest: str,
+        driver: StreamDriver | SequenceDriver,
+        state_name: str,
+        **options: Any,
     ) -> None:
-        super().__init__(**options)
-        self._path = str(path)
+        super().__init__(repr(str(path)), state_name, **options)
         self._digest = digest
         self._driver = driver
         self._signature = driver.signature
-
-    @property
-    def label(self) -> str:
-        return repr(self._path)
 
     def _identity(self) -> Iterator[bytes]:
         """The file, the choice of state, and how the network is fed."""

@@ -15,6 +15,7 @@ from deepcruiser.systems.tensors.carried_state import CarriedState
 from deepcruiser.systems.tensors.signature import Array, Port, Signature
 from deepcruiser.systems.tensors.streaming import CallRecord, StreamDriver, Streaming
 from deepcruiser.systems.tensors.system import TensorSystem
+from deepcruiser.systems.tflite.interpreter import load_interpreter
 from deepcruiser.trace import Trace
 
 
@@ -60,11 +61,8 @@ class TfliteSystem(TensorSystem):
         self._carried = CarriedState.of(roles, state)
         driver = StreamDriver(roles, streaming)
         digest = hashlib.sha256(content).hexdigest()
-        super().__init__(path, digest, driver, rate=rate, features=features, transcribe=transcribe, doubt=doubt)
-
-    @property
-    def state_name(self) -> str:
-        return self._carried.words
+        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
+        super().__init__(path, digest, driver, self._carried.words, **options)
 
     def _call(self, feeds: dict[str, Array]) -> Mapping[str, Array]:
         return self._interpreter.call(feeds)
@@ -77,21 +75,8 @@ class _Interpreter:
     """A file in TensorFlow Lite's interpreter, its tensors by the names of a signature, or by their own."""
 
     def __init__(self, content: bytes, path: str, signature: str | None) -> None:
-        try:
-            from ai_edge_litert.interpreter import Interpreter
-        except ImportError:
-            raise InputError(
-                "TfliteSystem needs the package ai-edge-litert: pip install 'deepcruiser[tflite]'"
-            ) from None
         self._path = path
-        try:
-            self._interpreter = Interpreter(model_content=content)
-            self._interpreter.allocate_tensors()
-        except (ValueError, RuntimeError) as error:  # a missing operator, another version, damage
-            reason = next(iter(str(error).strip().splitlines()), "unknown reason")
-            raise FileError(
-                f"{path!r} cannot be loaded by TensorFlow Lite: {reason} (custom operators are not loaded)"
-            ) from None
+        self._interpreter = load_interpreter(content, path, extra="tflite")
         names = list(self._interpreter.get_signature_list())
         if signature is not None and signature not in names:
             listed = ", ".join(map(repr, names)) or "none"

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence, pad_packed_sequence, pad_sequence
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.adapter import group_alike
+from deepcruiser.systems.adapter import check_array, group_alike
 
 Feed = Callable[[nn.Module, list[Tensor]], Any]
 Batch = Literal["equal", "padded", "lengths", "packed"] | Feed
@@ -20,20 +20,9 @@ Batch = Literal["equal", "padded", "lengths", "packed"] | Feed
 
 def to_tensor(value: Any, position: int, dtype: torch.dtype) -> Tensor:
     """One input as a tensor [time, ...]: floats in the network's precision, whole numbers as int64."""
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        tensor = torch.from_numpy(np.array(value, order="C"))  # a copy: torch takes no read-only or reversed array
-    elif isinstance(value, Tensor):
-        tensor = value.detach()
-    else:
-        raise InputError(
-            f"input {position} of the batch is a {type(value).__name__}, but must be Audio, a numpy array or a tensor: "
-            "give features=, a function that makes one from it"
-        )
-    if tensor.dim() == 0 or len(tensor) == 0:
-        raise InputError(
-            f"input {position} of the batch has the shape {tuple(tensor.shape)}, but must be [time, ...] with at least "
-            "one step; remove it"
-        )
+    check_array(value, position, kinds="biufc")
+    # A copy, as torch takes no read-only or reversed arrays.
+    tensor = value.detach() if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
     if tensor.is_floating_point():
         return tensor.to(dtype)
     return tensor if tensor.is_complex() or tensor.dtype == torch.bool else tensor.long()
@@ -73,6 +62,35 @@ def feed(net: nn.Module, tensors: list[Tensor], batch: Batch, *, batch_first: bo
     if batch == "lengths":
         return net(padded, torch.tensor([len(tensor) for tensor in tensors]))
     return net(padded)
+
+
+def own_steps(
+    lengths: Sequence[int],
+    positions: Sequence[int],
+    *,
+    made: int,
+    padded_to: int,
+    steps: Callable[[int], int] | None,
+    label: str,
+) -> list[int]:
+    """The number of steps of each input without its padding, if a layer made `made` from inputs of `padded_to`."""
+    if steps is not None:
+        counts = [int(steps(length)) for length in lengths]
+        for count, length, position in zip(counts, lengths, positions, strict=True):
+            if not 0 < count <= made or (length == padded_to and count != made):
+                raise InputError(
+                    f"steps({length}) is {count} for input {position} of the batch, but {label} made {made} steps "
+                    f"from a batch of length {padded_to}; correct steps= or use batch='equal' without it"
+                )
+        return counts
+    if made == padded_to:
+        return list(lengths)
+    if any(length != padded_to for length in lengths):
+        raise InputError(
+            f"{label} made {made} steps from inputs padded to {padded_to}, so it is not known where the padding "
+            "begins; give steps=, a function from an input's length to its number of steps, or use batch='equal'"
+        )
+    return [made] * len(lengths)
 
 
 @dataclass(frozen=True)

@@ -41,10 +41,7 @@ class ModuleChoice:
         """A description: "encoder.lstm: h of the last of 3 layers, both directions"."""
         if self.kind == "output":
             return f"{self.label}: output"
-        if isinstance(self.module, nn.RNNBase):
-            count, ways = self.module.num_layers, 2 if self.module.bidirectional else 1
-            return state_words(self.label, self.part, self.layers, count, ways, self.direction)
-        return state_words(self.label, self.part, self.layers, 1, 1, self.direction)
+        return state_words(self.label, self.part, self.layers, *_layers(self.module), self.direction)
 
 
 def choose_module(
@@ -61,25 +58,16 @@ def choose_module(
     module = _module(net, name)
     kind = type(module).__name__
     label = f"'{name}'" if name else type(net).__name__
-    if isinstance(module, nn.RNNBase):
+    if isinstance(module, nn.RNNBase | nn.RNNCellBase):
+        count, ways = _layers(module)
         return ModuleChoice(
             name,
             module,
-            module.batch_first,
-            "stack",
-            check_part(part, isinstance(module, nn.LSTM), label, kind),
-            check_layers(layer, module.num_layers, label),
-            check_direction(direction, module.bidirectional, label),
-        )
-    if isinstance(module, nn.RNNCellBase):
-        return ModuleChoice(
-            name,
-            module,
-            True,
-            "cell",
-            check_part(part, isinstance(module, nn.LSTMCell), label, kind),
-            check_layers(layer, 1, label),
-            check_direction(direction, False, label),
+            module.batch_first if isinstance(module, nn.RNNBase) else True,
+            "stack" if isinstance(module, nn.RNNBase) else "cell",
+            check_part(part, isinstance(module, nn.LSTM | nn.LSTMCell), label, kind),
+            check_layers(layer, count, label),
+            check_direction(direction, ways == 2, label),
         )
     if (part, layer, direction) != ("h", -1, None):
         raise InputError(
@@ -90,12 +78,19 @@ def choose_module(
     return ModuleChoice(name, module, own if isinstance(own, bool) else batch_first, "output")
 
 
-def recurrent_names(net: nn.Module) -> list[str]:
+def _layers(module: nn.Module) -> tuple[int, int]:
+    """The number of layers and of directions of a recurrent module."""
+    if isinstance(module, nn.RNNBase):
+        return module.num_layers, 2 if module.bidirectional else 1
+    return 1, 1
+
+
+def _recurrent_names(net: nn.Module) -> list[str]:
     return [name for name, module in net.named_modules() if isinstance(module, nn.RNNBase | nn.RNNCellBase)]
 
 
 def _last_recurrent(net: nn.Module) -> str:
-    names = recurrent_names(net)
+    names = _recurrent_names(net)
     if not names:
         raise InputError(
             f"no recurrent module (nn.RNN, nn.LSTM, nn.GRU or a cell) in {type(net).__name__}; "
@@ -110,7 +105,7 @@ def _module(net: nn.Module, name: str) -> nn.Module:
     try:
         return net.get_submodule(name)
     except AttributeError:
-        names = recurrent_names(net)
+        names = _recurrent_names(net)
         known = f"its recurrent modules are: {_listed(names)}" if names else f"none is recurrent; {_modules(net)}"
         raise InputError(f"no module '{name}' in {type(net).__name__}; {known}") from None
 

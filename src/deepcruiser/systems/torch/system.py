@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from deepcruiser.errors import InputError
 from deepcruiser.systems.adapter import Adapter, check_functions
 from deepcruiser.systems.state_choice import Direction, Layer, Part
-from deepcruiser.systems.torch.batching import Batch, Splitter, feed, groups, to_tensor
+from deepcruiser.systems.torch.batching import Batch, Splitter, feed, groups, own_steps, to_tensor
 from deepcruiser.systems.torch.module_choice import choose_module
-from deepcruiser.systems.torch.recording import Recording, recording
+from deepcruiser.systems.torch.recording import recording
 from deepcruiser.trace import Trace
 
 
@@ -83,7 +83,6 @@ class TorchSystem(Adapter):
         if not callable(batch) and batch not in ("equal", "padded", "lengths", "packed"):
             raise InputError(f"batch must be 'equal', 'padded', 'lengths', 'packed' or a function, not {batch!r}")
         check_functions(steps=steps)
-        super().__init__(rate=rate, features=features, transcribe=transcribe, doubt=doubt)
         self.net = net
         self._choice = choose_module(net, state, part=part, layer=layer, direction=direction, batch_first=batch_first)
         if self._choice.module is net and self._choice.batch_first != batch_first and self._choice.kind == "stack":
@@ -94,14 +93,8 @@ class TorchSystem(Adapter):
         self._batch = batch
         self._steps = steps
         self._batch_first = batch_first
-
-    @property
-    def label(self) -> str:
-        return type(self.net).__name__
-
-    @property
-    def state_name(self) -> str:
-        return self._choice.words
+        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
+        super().__init__(type(net).__name__, self._choice.words, **options)
 
     def _identity(self) -> Iterator[bytes | memoryview]:
         """The network's class, the choice of state, and the weights."""
@@ -136,42 +129,22 @@ class TorchSystem(Adapter):
                 error.add_note(f"while {self!r} ran inputs of {shapes}: does features= return what the network reads?")
                 raise
         recorded = recorder.recording(len(values))
-        steps = self._own_steps(recorded, lengths, positions)
+        steps = [len(inputs) for _, inputs in recorded.rows]
+        longest, made = max(lengths), max(steps)
+        if not recorded.exact:
+            label = f"'{self._choice.label}'"
+            steps = own_steps(lengths, positions, made=made, padded_to=longest, steps=self._steps, label=label)
         split = Splitter(
             len(values),
             self._batch_first,
             # The recorded module's steps come last, so that they win where both are equally long.
-            {max(lengths): lengths, max(len(inputs) for _, inputs in recorded.rows): steps},
+            {longest: lengths, made: steps},
             recorder.last_states,
             to_numpy=self._transcribe is None,
         )
         # The traces first: they are ready while a device still computes, and the output has to wait for it.
         traces = [Trace(states[: n + 1], inputs[:n]) for (states, inputs), n in zip(recorded.rows, steps, strict=True)]
         return list(zip(split(output), traces, strict=True))
-
-    def _own_steps(self, recorded: Recording, lengths: list[int], positions: list[int]) -> list[int]:
-        """The number of steps of each row without its padding."""
-        all_steps = [len(inputs) for _, inputs in recorded.rows]
-        if recorded.exact:
-            return all_steps
-        label, longest, made = self._choice.label, max(lengths), max(all_steps)
-        if self._steps is not None:
-            steps = [int(self._steps(length)) for length in lengths]
-            for own, length, position in zip(steps, lengths, positions, strict=True):
-                if not 0 < own <= made or (length == longest and own != made):
-                    raise InputError(
-                        f"steps({length}) is {own} for input {position} of the batch, but '{label}' made {made} steps "
-                        f"from a batch of length {longest}; correct steps= or use batch='equal' without it"
-                    )
-            return steps
-        if len(set(lengths)) == 1:
-            return all_steps
-        if made != longest:
-            raise InputError(
-                f"'{label}' made {made} steps from inputs padded to {longest}, so it is not known where the padding "
-                "begins; give steps=, a function from an input's length to its number of steps, or use batch='equal'"
-            )
-        return lengths
 
     def _refuse_training(self) -> None:
         for name, module in self.net.named_modules():
