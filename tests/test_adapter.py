@@ -175,9 +175,9 @@ def test_doubt_of_a_file(net: nn.Module, tmp_path: Path) -> None:
 
     axes = {"x": {0: "batch", 1: "time"}}
     path = export(net, tmp_path / "net.onnx", {"x": torch.zeros(1, 7, 3)}, axes)
-    decode = {"transcribe": lambda scores: dc.ctc_greedy(scores, ALPHABET, blank=3)}
+    decode: dict[str, Any] = {"transcribe": lambda scores: dc.ctc_greedy(scores, ALPHABET, blank=3)}
     original = dc.TorchSystem(net, **decode).run(sequences())
-    for one, other in zip(dc.OnnxSystem(path, **decode).run(sequences()), original, strict=True):  # type: ignore[arg-type]
+    for one, other in zip(dc.OnnxSystem(path, **decode).run(sequences()), original, strict=True):
         assert one.doubt == pytest.approx(other.doubt, rel=1e-4)
         assert one.output == other.output
     (run,) = dc.OnnxSystem(path, doubt=lambda scores: 7).run(sequences()[:1])

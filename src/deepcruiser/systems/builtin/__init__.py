@@ -1,1 +1,1 @@
-"""The networks in the box."""
+"""The networks that come with the package."""

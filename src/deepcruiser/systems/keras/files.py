@@ -200,13 +200,13 @@ def _foreign(described: Any) -> Iterator[str]:
 def _names(group: Any, key: str) -> list[str]:
     """A list of names among the attributes; long lists are stored in pieces."""
     if key in group.attrs:
-        found = list(group.attrs[key])
+        names = list(group.attrs[key])
     else:
         pieces = sorted(
             (name for name in group.attrs if re.fullmatch(rf"{key}\d+", name)), key=lambda n: int(n[len(key) :])
         )
-        found = [name for piece in pieces for name in group.attrs[piece]]
-    return [_text(name) for name in found]
+        names = [name for piece in pieces for name in group.attrs[piece]]
+    return [_text(name) for name in names]
 
 
 def _text(value: Any) -> str:

@@ -172,7 +172,7 @@ class LayerMaker:
         if not self.trusted:
             raise FileError(
                 f"layer {name!r} is a Lambda, and code in a file is not run: {_CUT}, give a function of "
-                f"your own, custom_objects={{{name!r}: ...}}, or, if you trust whoever made the file, trusted=True"
+                f"your own, custom_objects={{{name!r}: ...}}, or, if you trust the author of the file, trusted=True"
             )
         if isinstance(config["function"], list):
             code = dict(zip(("code", "defaults", "closure"), config["function"], strict=True))

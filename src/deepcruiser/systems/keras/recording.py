@@ -110,12 +110,12 @@ def recurrent(network: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 def loops(network: Any) -> list[Any]:
     """Every layer with a loop over time: the recurrent layers, one for each direction."""
     keras = import_keras()
-    found = [layer for _, layer in recurrent(network)]
+    layers = [layer for _, layer in recurrent(network)]
     ways = [
         (one.forward_layer, one.backward_layer) if isinstance(one, keras.layers.Bidirectional) else (one,)
-        for one in found
+        for one in layers
     ]
-    return [layer for pair in ways for layer in pair]
+    return [way for pair in ways for way in pair]
 
 
 @dataclass

@@ -12,11 +12,11 @@ class Exposer:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self._names = {name for found in nodes(model.graph) for name in (*found.node.input, *found.node.output)}
+        self._names = {name for node in nodes(model.graph) for name in (*node.proto.input, *node.proto.output)}
         self._names |= {port.name for port in (*model.graph.input, *model.graph.output)}
         self._exposed: dict[tuple[int, str], str] = {}
 
-    def expose(self, found: Node, value: str, *, whole_numbers: bool = False) -> str:
+    def expose(self, node: Node, value: str, *, whole_numbers: bool = False) -> str:
         """Make a value that a node reads or returns an output, as float32 or int64; returns the output's name.
 
         From a loop body, the values of all iterations come with a new first axis. From a branch that is not taken, an
@@ -24,15 +24,15 @@ class Exposer:
         """
         from onnx import TensorProto, ValueInfoProto, helper
 
-        key = (id(found.graph), value)
+        key = (id(node.graph), value)
         if key in self._exposed:
             return self._exposed[key]
         kind = TensorProto.INT64 if whole_numbers else TensorProto.FLOAT
         name = self._new()
         # A cast and not the value itself, so that the type is known: the other branch must have the same.
-        found.graph.node.append(helper.make_node("Cast", [value], [name], to=kind))
-        graph = found.graph
-        for outer, attribute, around in reversed(found.inside):
+        node.graph.node.append(helper.make_node("Cast", [value], [name], to=kind))
+        graph = node.graph
+        for outer, attribute, around in reversed(node.inside):
             graph.output.append(_typed(helper, name, kind))
             for other in outer.attribute:
                 if outer.op_type == "If" and other.name != attribute and other.HasField("g"):
@@ -49,11 +49,11 @@ class Exposer:
         self._exposed[key] = name
         return name
 
-    def steps_of(self, found: Node) -> str:
+    def steps_of(self, node: Node) -> str:
         """Make the outputs of a recurrent node at every step an output, even if nothing in the graph reads them."""
-        if not found.node.output[0]:
-            found.node.output[0] = self._new()
-        return self.expose(found, str(found.node.output[0]))
+        if not node.proto.output[0]:
+            node.proto.output[0] = self._new()
+        return self.expose(node, str(node.proto.output[0]))
 
     def _new(self) -> str:
         name = f"deepcruiser_{len(self._names)}"

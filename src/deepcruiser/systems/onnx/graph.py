@@ -28,13 +28,13 @@ _SCOPES = "pkg.torch.onnx.name_scopes"
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A node and the graph that has it.
+    """A node, as its `proto` in the file, and the graph that has it.
 
     If that graph is a branch or a loop body, `inside` has the nodes around it, from the outside in: each with its
     attribute that holds the inner graph, and the graph that has the node itself.
     """
 
-    node: Any
+    proto: Any
     graph: Any
     inside: tuple[tuple[Any, str, Any], ...] = ()
 
@@ -45,11 +45,11 @@ class Node:
     @property
     def ways(self) -> str:
         """The direction: "forward", "reverse" or "bidirectional"."""
-        return next((a.s.decode() for a in self.node.attribute if a.name == "direction"), "forward")
+        return next((a.s.decode() for a in self.proto.attribute if a.name == "direction"), "forward")
 
     def input(self, number: int) -> str:
         """The name of an input; empty if an optional input is left out."""
-        return str(self.node.input[number]) if number < len(self.node.input) else ""
+        return str(self.proto.input[number]) if number < len(self.proto.input) else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class NodeStack:
 
     @property
     def kind(self) -> str:
-        return str(self.layers[0].node.op_type)
+        return str(self.layers[0].proto.op_type)
 
     @property
     def ways(self) -> str:
@@ -104,25 +104,25 @@ class NodeChoice:
 
 def nodes(graph: Any, inside: tuple[tuple[Any, str, Any], ...] = ()) -> Iterator[Node]:
     """Every node in the order of the graph; nodes of subgraphs come before the node that has them."""
-    for node in graph.node:
-        for attribute in node.attribute:
+    for proto in graph.node:
+        for attribute in proto.attribute:
             if attribute.HasField("g"):
-                yield from nodes(attribute.g, (*inside, (node, attribute.name, graph)))
-        yield Node(node, graph, inside)
+                yield from nodes(attribute.g, (*inside, (proto, attribute.name, graph)))
+        yield Node(proto, graph, inside)
 
 
 def node_stacks(graph: Any) -> list[NodeStack]:
     """The recurrent stacks of a graph, in its order; equal names get a number."""
     stacks: list[list[Node]] = []
-    for found in nodes(graph):
-        if found.node.op_type not in RECURRENT:
+    for node in nodes(graph):
+        if node.proto.op_type not in RECURRENT:
             continue
-        stack = next((stack for stack in stacks if _reads(found, stack[-1]) and _same_stack(found, stack[-1])), None)
+        stack = next((stack for stack in stacks if _reads(node, stack[-1]) and _same_stack(node, stack[-1])), None)
         if stack is None:
-            stacks.append([found])
+            stacks.append([node])
         else:
-            stack.append(found)
-    labels = [_label(stack) or f"{stack[0].node.op_type}_{number}" for number, stack in enumerate(stacks)]
+            stack.append(node)
+    labels = [_label(stack) or f"{stack[0].proto.op_type}_{number}" for number, stack in enumerate(stacks)]
     counts = Counter(labels)
     names = [label if counts[label] == 1 else f"{label}#{labels[:n].count(label)}" for n, label in enumerate(labels)]
     return [NodeStack(name, tuple(stack)) for name, stack in zip(names, stacks, strict=True)]
@@ -136,7 +136,7 @@ def named_stack(stacks: Sequence[NodeStack], name: str) -> NodeStack:
             return stack
     for stack in stacks:
         for layer in stack.layers:
-            if name and name in (layer.node.name, *layer.node.output):
+            if name and name in (layer.proto.name, *layer.proto.output):
                 return NodeStack(name, (layer,))
     listed = "; ".join(map(str, stacks)) or "none"
     raise InputError(f"no recurrent node {name!r} in the network; its recurrent nodes are: {listed}")
@@ -144,39 +144,39 @@ def named_stack(stacks: Sequence[NodeStack], name: str) -> NodeStack:
 
 def operators(graph: Any) -> str:
     """The most frequent operators of a graph: "12 Conv, 11 Relu"."""
-    counts = Counter(found.node.op_type for found in nodes(graph) if found.node.op_type != "Constant")
+    counts = Counter(node.proto.op_type for node in nodes(graph) if node.proto.op_type != "Constant")
     return ", ".join(f"{count} {kind}" for kind, count in counts.most_common(12)) or "no nodes"
 
 
-def _reads(found: Node, other: Node) -> bool:
+def _reads(node: Node, other: Node) -> bool:
     """Whether a node reads the steps of another, with only changes of shape between them."""
-    makers = {name: node for node in found.graph.node for name in node.output if name}
-    read = found.input(0)
+    makers = {name: proto for proto in node.graph.node for name in proto.output if name}
+    read = node.input(0)
     while read in makers and makers[read].op_type in _SHAPES:
         read = makers[read].input[0]
-    return found.graph is other.graph and read != "" and read == other.node.output[0]
+    return node.graph is other.graph and read != "" and read == other.proto.output[0]
 
 
 def _same_stack(one: Node, other: Node) -> bool:
     """Whether two nodes come from one module, or could, where the modules are unknown."""
-    size, other_size = (next((a.i for a in x.node.attribute if a.name == "hidden_size"), 0) for x in (one, other))
-    same = size == other_size and one.node.op_type == other.node.op_type
+    size, other_size = (next((a.i for a in x.proto.attribute if a.name == "hidden_size"), 0) for x in (one, other))
+    same = size == other_size and one.proto.op_type == other.proto.op_type
     return same and one.ways == other.ways and _scope(one) == _scope(other)
 
 
-def _scope(found: Node) -> str:
+def _scope(node: Node) -> str:
     """The module that a node was exported from; empty if it is unknown."""
-    scopes = next((entry.value for entry in getattr(found.node, "metadata_props", ()) if entry.key == _SCOPES), "")
+    scopes = next((entry.value for entry in getattr(node.proto, "metadata_props", ()) if entry.key == _SCOPES), "")
     modules: list[str] = re.findall(r"'([^']*)'", scopes)
     if modules:
         return str(modules[-2] if len(modules) > 1 else modules[-1])
-    scope, slash, _ = str(found.node.name).rpartition("/")
+    scope, slash, _ = str(node.proto.name).rpartition("/")
     return scope if slash else ""
 
 
 def _label(stack: list[Node]) -> str:
     scope = _plain(_scope(stack[0]))
-    return scope or str(stack[0].node.name) or next((str(name) for name in stack[0].node.output if name), "")
+    return scope or str(stack[0].proto.name) or next((str(name) for name in stack[0].proto.output if name), "")
 
 
 def _plain(scope: str) -> str:

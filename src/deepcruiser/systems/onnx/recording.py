@@ -63,25 +63,25 @@ class NodeRecorder:
         """Whether the nodes were run; those in a branch that is not taken are not."""
         return self.x in outputs and outputs[self.x][0].size > 0
 
-    def read(self, given: Mapping[str, list[Array]], own_share: float) -> tuple[Array, Array]:
+    def read(self, outputs: Mapping[str, list[Array]], own_share: float) -> tuple[Array, Array]:
         """The states and inputs of one input, from the outputs of its calls; `own_share` of them is not padding."""
-        x = self._joined(given, self.x)
-        steps = sum(self._lengths(given)) if self.lengths else ceil(len(x) * own_share - 1e-9)
-        pieces = sum(int(np.prod(part.shape[: self.loops])) for part in given[self.x])
+        x = self._joined(outputs, self.x)
+        steps = sum(self._lengths(outputs)) if self.lengths else ceil(len(x) * own_share - 1e-9)
+        pieces = sum(int(np.prod(part.shape[: self.loops])) for part in outputs[self.x])
         if self.choice.direction != "forward" and pieces > 1:
             raise InputError(f"'{self.choice.stack.name}' reads backward, but receives an input in {pieces} pieces")
-        states = [self._states(given, number, steps) for number in self.choice.layers]
+        states = [self._states(outputs, number, steps) for number in self.choice.layers]
         inputs = x[:steps]
         backward = self.choice.direction == "backward"
         return np.concatenate(states, axis=1), (inputs[::-1] if backward else inputs).copy()
 
-    def _states(self, given: Mapping[str, list[Array]], number: int, steps: int) -> Array:
+    def _states(self, outputs: Mapping[str, list[Array]], number: int, steps: int) -> Array:
         """[steps + 1, size] of one layer: s_0 first."""
         ports = self.layers[number]
-        h = self._joined(given, ports.steps)[:steps]  # [time, ways, size]
-        h_0 = self._first(given, ports.h, h)
+        h = self._joined(outputs, ports.steps)[:steps]  # [time, ways, size]
+        h_0 = self._first(outputs, ports.h, h)
         if self.loops and ports.h:
-            self._check_continues(given, ports)
+            self._check_continues(outputs, ports)
         ways = {"both": range(h.shape[1]), "forward": (0,), "backward": (h.shape[1] - 1,)}[self.choice.direction]
         both = self.choice.direction == "both"
         states = []
@@ -89,11 +89,13 @@ class NodeRecorder:
             turned = self.choice.stack.ways == "reverse" or way == 1
             one = np.concatenate([h_0[way, None], h[::-1, way] if turned else h[:, way]])
             if self.choice.part == "c":
-                one = self._memory(given, ports, one, way, turned=turned)
+                one = self._memory(outputs, ports, one, way, turned=turned)
             states.append(np.concatenate([one[:1], one[:0:-1]]) if turned and both else one)
         return np.concatenate(states, axis=1)
 
-    def _memory(self, given: Mapping[str, list[Array]], ports: NodePorts, h: Array, way: int, *, turned: bool) -> Array:
+    def _memory(
+        self, outputs: Mapping[str, list[Array]], ports: NodePorts, h: Array, way: int, *, turned: bool
+    ) -> Array:
         """c of one direction, in the order in which it reads, from x, h and the weights."""
         import torch
 
@@ -102,10 +104,10 @@ class NodeRecorder:
         def tensor(array: Array) -> torch.Tensor:
             return torch.from_numpy(array.copy())  # a copy, as torch takes no read-only or reversed arrays
 
-        x = self._joined(given, ports.x)[: len(h) - 1]
-        c_0 = self._first(given, ports.c, h[:, None])[way if ports.c else 0]
+        x = self._joined(outputs, ports.x)[: len(h) - 1]
+        c_0 = self._first(outputs, ports.c, h[:, None])[way if ports.c else 0]
         size = h.shape[1]
-        w, r, b = (next(self._pieces(given, n))[way] if n else np.zeros(8 * size, np.float32) for n in ports.weights)
+        w, r, b = (next(self._pieces(outputs, n))[way] if n else np.zeros(8 * size, np.float32) for n in ports.weights)
         # ONNX has the gates in the order i, o, f, c; `memory` needs i, f, c.
         order = np.concatenate([np.arange(size) + size * gate for gate in (0, 2, 3, 1)])
         weights = [tensor(one[order]) for one in (w, r, b[: 4 * size], b[4 * size :])]
@@ -113,27 +115,27 @@ class NodeRecorder:
         c = memory(tensor(x)[None], tensor(h[:-1])[None], tensor(c_0)[None], weights, bias=True)
         return np.asarray(c[0].numpy())
 
-    def _pieces(self, given: Mapping[str, list[Array]], name: str) -> Iterator[Array]:
+    def _pieces(self, outputs: Mapping[str, list[Array]], name: str) -> Iterator[Array]:
         """A value in every iteration of every call."""
-        for part in given[name]:
+        for part in outputs[name]:
             yield from part.reshape(-1, *part.shape[self.loops :]) if self.loops else [part]
 
-    def _lengths(self, given: Mapping[str, list[Array]]) -> list[int]:
-        return [int(length) for length in self._pieces(given, self.lengths)]
+    def _lengths(self, outputs: Mapping[str, list[Array]]) -> list[int]:
+        return [int(length) for length in self._pieces(outputs, self.lengths)]
 
-    def _joined(self, given: Mapping[str, list[Array]], name: str) -> Array:
-        pieces = self._pieces(given, name)
+    def _joined(self, outputs: Mapping[str, list[Array]], name: str) -> Array:
+        pieces = self._pieces(outputs, name)
         if self.lengths:
-            return np.concatenate([piece[:n] for piece, n in zip(pieces, self._lengths(given), strict=True)])
+            return np.concatenate([piece[:n] for piece, n in zip(pieces, self._lengths(outputs), strict=True)])
         return np.concatenate(list(pieces))
 
-    def _first(self, given: Mapping[str, list[Array]], name: str, steps: Array) -> Array:
+    def _first(self, outputs: Mapping[str, list[Array]], name: str, steps: Array) -> Array:
         """The initial state [ways, size]; zeros if the node receives none."""
-        return next(self._pieces(given, name)) if name else np.zeros_like(steps[0])
+        return next(self._pieces(outputs, name)) if name else np.zeros_like(steps[0])
 
-    def _check_continues(self, given: Mapping[str, list[Array]], ports: NodePorts) -> None:
+    def _check_continues(self, outputs: Mapping[str, list[Array]], ports: NodePorts) -> None:
         """Refuse a node in a loop unless every iteration starts from the state that the previous one returned."""
-        steps, starts = list(self._pieces(given, ports.steps)), list(self._pieces(given, ports.h))
+        steps, starts = list(self._pieces(outputs, ports.steps)), list(self._pieces(outputs, ports.h))
         for number, (last, start) in enumerate(zip(steps, starts[1:], strict=False)):
             if not np.allclose(last[-1], start, atol=1e-5):
                 raise InputError(
@@ -142,26 +144,26 @@ class NodeRecorder:
                 )
 
 
-def _ports(found: Node, exposer: Exposer, *, c: bool) -> NodePorts:
-    steps, x, h = exposer.steps_of(found), exposer.expose(found, found.input(X)), _optional(exposer, found, H)
-    lengths = _optional(exposer, found, LENGTHS)
+def _ports(node: Node, exposer: Exposer, *, c: bool) -> NodePorts:
+    steps, x, h = exposer.steps_of(node), exposer.expose(node, node.input(X)), _optional(exposer, node, H)
+    lengths = _optional(exposer, node, LENGTHS)
     if not c:
         return NodePorts(steps, x, h, lengths)
-    _refuse_unusual(found)
-    weights = (_optional(exposer, found, W), _optional(exposer, found, R), _optional(exposer, found, B))
-    return NodePorts(steps, x, h, lengths, _optional(exposer, found, C), weights)
+    _refuse_unusual(node)
+    weights = (_optional(exposer, node, W), _optional(exposer, node, R), _optional(exposer, node, B))
+    return NodePorts(steps, x, h, lengths, _optional(exposer, node, C), weights)
 
 
-def _optional(exposer: Exposer, found: Node, number: int) -> str:
-    name = found.input(number)
-    return exposer.expose(found, name, whole_numbers=number == LENGTHS) if name else ""
+def _optional(exposer: Exposer, node: Node, number: int) -> str:
+    name = node.input(number)
+    return exposer.expose(node, name, whole_numbers=number == LENGTHS) if name else ""
 
 
-def _refuse_unusual(found: Node) -> None:
+def _refuse_unusual(node: Node) -> None:
     """Refuse LSTM nodes with options for which `memory` does not compute c."""
     usual = {"activations": {b"Sigmoid", b"Tanh"}, "clip": 0.0, "input_forget": 0}
-    given = {a.name: set(a.strings) if a.name == "activations" else a.i or a.f for a in found.node.attribute}
-    odd = [name for name, value in usual.items() if given.get(name, value) != value]
-    odd += ["peepholes"] if found.input(P) else []
+    options = {a.name: set(a.strings) if a.name == "activations" else a.i or a.f for a in node.proto.attribute}
+    odd = [name for name, value in usual.items() if options.get(name, value) != value]
+    odd += ["peepholes"] if node.input(P) else []
     if odd:
-        raise InputError(f"c of {found.node.name!r} cannot be computed, as it has {', '.join(odd)}; use part='h'")
+        raise InputError(f"c of {node.proto.name!r} cannot be computed, as it has {', '.join(odd)}; use part='h'")

@@ -49,9 +49,9 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
         raise FileError(f"{str(path)!r} is not an ONNX file: it has no graph")
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    foreign = sorted({found.node.domain for found in nodes(model.graph)} - set(_DOMAINS))
+    foreign = sorted({node.proto.domain for node in nodes(model.graph)} - set(_DOMAINS))
     if foreign:
-        kinds = sorted({f.node.op_type for f in nodes(model.graph) if f.node.domain in foreign})
+        kinds = sorted({f.proto.op_type for f in nodes(model.graph) if f.proto.domain in foreign})
         raise FileError(
             f"{str(path)!r} needs the operators {', '.join(kinds)} of {', '.join(map(repr, foreign))}, which ONNX "
             "Runtime does not have; custom operators are not loaded: export the network without them"
@@ -135,8 +135,8 @@ def _external(graph: Any) -> list[str]:
     """The files beside the model that contain its weights."""
     tensors = [
         *graph.initializer,
-        *(a.t for found in nodes(graph) for a in found.node.attribute if a.HasField("t")),
-        *(t for found in nodes(graph) for a in found.node.attribute for t in (*a.tensors, *a.g.initializer)),
+        *(a.t for node in nodes(graph) for a in node.proto.attribute if a.HasField("t")),
+        *(t for node in nodes(graph) for a in node.proto.attribute for t in (*a.tensors, *a.g.initializer)),
     ]
     entries = (entry for tensor in tensors for entry in tensor.external_data)
     return sorted({entry.value for entry in entries if entry.key == "location"})

@@ -1,1 +1,1 @@
-"""Any program, run beside us and asked by lines of JSON."""
+"""Programs that read and answer in lines of JSON."""

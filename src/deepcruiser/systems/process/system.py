@@ -87,7 +87,7 @@ class ProcessSystem:
         sha = hashlib.sha256()
         for number, word in enumerate(self.command):
             path = Path(self._cwd or "", word)
-            # The system finds a program that is given without a folder; it is not a file beside us.
+            # A program without a folder is found by the operating system, and is not a file in this one.
             if path.is_file() and (number or os.path.dirname(word)):
                 with open(path, "rb") as file:
                     sha.update(hashlib.file_digest(file, "sha256").digest())

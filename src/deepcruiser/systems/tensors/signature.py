@@ -90,11 +90,11 @@ class Signature:
             _named(name, takes, "input")
         if not takes or not gives:
             raise InputError("the network has no inputs or no outputs, so it cannot be run")
-        given: dict[str, Any] = dict(constants)
+        values: dict[str, Any] = dict(constants)
         if rate is not None:
             scalars = [port for port in inputs if port.dtype.kind in "iu" and port.shape in ((), (1,))]
-            given |= {port.name: rate for port in scalars if port.name.lower() in _RATES and port.name not in given}
-        open_inputs = [port for port in inputs if port.name not in given and port.name != signal]
+            values |= {port.name: rate for port in scalars if port.name.lower() in _RATES and port.name not in values}
+        open_inputs = [port for port in inputs if port.name not in values and port.name != signal]
         carried = _given_carry(carry, takes, gives) if carry is not None else None
         if carried is None:
             carried = _pairs(open_inputs, outputs, has_signal=signal is not None)
@@ -108,7 +108,7 @@ class Signature:
                 f"the input {missing[0]} has no value (the signal is {chosen.name!r}): "
                 f"give constants={{{missing[0].name!r}: ...}}"
             )
-        return cls(chosen, carried, takes, gives, given, lengths)
+        return cls(chosen, carried, takes, gives, values, lengths)
 
     @property
     def answers(self) -> list[str]:
@@ -139,9 +139,9 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool)
         return {}  # it is the signal, even if an answer has its shape
     for key, key_after in ((_key, _key), (_key_at_zero, _key), (_bare_key, _bare_key)):
         fitting = {p.name: [o.name for o in outputs if key_after(o.name) == key(p.name) and o.fits(p)] for p in states}
-        found = {name: after[0] for name, after in fitting.items() if key(name) and len(after) == 1}
-        if found and len(set(found.values())) == len(found):
-            return found
+        pairs = {name: after[0] for name, after in fitting.items() if key(name) and len(after) == 1}
+        if pairs and len(set(pairs.values())) == len(pairs):
+            return pairs
     alike = {port.name: [other.name for other in outputs if _alike(port, other)] for port in states}
     alike = {name: others for name, others in alike.items() if others}
     if not alike or (len(floats) == 1 and not has_signal):

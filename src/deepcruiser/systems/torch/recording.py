@@ -127,11 +127,11 @@ class ModuleRecorder:
                 f"'{self.choice.label}' was called with {before} rows and then with {rows} in one forward pass, so its "
                 "rows are not sequences; run inputs of equal length together, with batch='equal'"
             )
-        given = [] if hx is None else _tensors(hx)
-        continues = len(given) == len(self.last_states) and all(
+        initial = [] if hx is None else _tensors(hx)
+        continues = len(initial) == len(self.last_states) and all(
             # The same tensor, unchanged, needs no comparison, which would have to wait for the device.
             _version(last) == version and (one is last or _same(one, last))
-            for one, last, version in zip(given, self.last_states, self._versions, strict=True)
+            for one, last, version in zip(initial, self.last_states, self._versions, strict=True)
         )
         if not continues:
             count = len(self.calls)
