@@ -1,8 +1,8 @@
-"""The shell around every network: what happens to an input on its way to a `Run`.
+"""What all adapters share: the steps from an input to its `Run`.
 
     input -> resample to `rate` -> `features` -> the network -> `transcribe` -> Run(output, trace, doubt)
 
-`Adapter` is this way, the same for all frameworks. A framework's own adapter adds how inputs are grouped and how the
+`Adapter` takes these steps for every framework. The adapter of a framework adds which inputs run together, and how the
 network runs.
 """
 
