@@ -21,7 +21,7 @@ def main(runs: int = 400) -> list[str]:
 
     # The corpus: seeds that the network gets right. What they cover is the start.
     seeds = brackets.ordinary_tests(50)
-    kept = {text: () for text in seeds}
+    kept: dict[str, tuple[object, ...]] = dict.fromkeys(seeds, ())
     answer = {text: run.output for text, run in zip(seeds, system.run(seeds), strict=True)}
     coverage = dc.Coverage(model, dc.SBCov(2))
 

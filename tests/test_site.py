@@ -13,7 +13,7 @@ from urllib.parse import unquote, urldefrag
 
 import pytest
 
-from docs import pictures
+from docs import architecture_picture, pictures
 
 ROOT = Path(__file__).resolve().parents[1]
 #: What a browser fetches by itself when a page is opened.
@@ -91,6 +91,17 @@ def test_every_link_leads_somewhere(site: Path) -> None:
             assert file.is_file(), f"{path.relative_to(site)} links to {link}"
             if file in pages and not anchor.startswith("__"):  # those are of the theme's own script
                 assert anchor in pages[file].ids, f"{path.relative_to(site)} links to {link}"
+
+
+def test_the_picture_of_the_architecture_names_files_that_are_there() -> None:
+    """And so does every table of the page."""
+    assert (ROOT / "docs" / "architecture.svg").read_text(encoding="utf-8") == architecture_picture.picture()
+    package = ROOT / "src" / "deepcruiser"
+    names = [name for _, boxes in architecture_picture.ROWS for _, _, files in boxes for name in files.split(", ")]
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    names += re.findall(r"`([a-z_/]+(?:\.py|/))`", page)
+    assert len(names) > 40
+    assert not [name for name in names if not (package / name).exists() and not (ROOT / name).exists()]
 
 
 @pytest.mark.parametrize("name", ["bscov", "sbcov", "btcov", "iscov", "wicov"])
