@@ -120,7 +120,7 @@ def test_ctrl_c_and_on(sounds: Path) -> None:
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
         _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "interrupted: what was run is saved; to go on: python -m deepcruiser evaluate rq1" in said
+    assert "Interrupted. Everything run so far is saved. Resume with: python -m deepcruiser evaluate rq1" in said
     known = {path: path.stat().st_mtime_ns for path in (sounds / "stopped" / "work").glob("*.batch")}
     assert 5 <= len(known) < 12 * 8
     assert evaluate("rq1 --seeds 12 --mutants 120 --jobs 1", output="stopped").exit_code == 0
@@ -137,11 +137,13 @@ def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyP
     assert result.exit_code == 2
     assert "5 seeds were asked for, and 0 of the 12 given are answered without an error: give other" in result.stderr
     assert evaluate("configurations", output="mine").exit_code == 0
-    assert refused("configurations --seed 3", output="mine").startswith("error: 'mine' holds another experiment")
+    assert refused("configurations --seed 3", output="mine").startswith(
+        "error: 'mine' was started with different settings: seed"
+    )
     assert "either --profile, or --train" in refused("rq1 --profile x.profile")
-    assert "no list of whole numbers" in refused("rq1 --partitions ten")
+    assert "is not a list of whole numbers" in refused("rq1 --partitions ten")
     assert "--base 20 is none of the partitions, 5" in refused("rq3 --seeds 2 --partitions 5")
-    assert "there are no answers in 'nothing'" in CliRunner().invoke(
+    assert "there are no results in 'nothing'" in CliRunner().invoke(
         main, ["evaluate", "page", "nothing", "-o", "page.md"]
     ).stderr  # fmt: skip
     monkeypatch.setitem(sys.modules, "matplotlib", None)

@@ -139,13 +139,13 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"seed": 1}, "holds another experiment, which differs in seed (was 0, is 1)"),
-        ({"oracle": dc.WordErrorRate()}, "differs in oracle"),
+        ({"seed": 1}, "was started with different settings: seed (was 0, is 1)"),
+        ({"oracle": dc.WordErrorRate()}, "different settings: oracle"),
         ({"system": toy.Reader(1)}, "another network"),
-        ({"components": 5}, "the profile has 3 components, so 5 cannot be had"),
-        ({"partitions": (4, 4)}, "different numbers of partitions are needed, not [4, 4]"),
+        ({"components": 5}, "components=5 is more than the 3 of the profile"),
+        ({"partitions": (4, 4)}, "partitions must be different numbers, at least one, not [4, 4]"),
         ({"batch_size": 0}, "batch_size must be at least 1, not 0"),
-        ({"oracle": dc.SpanDisagreement()}, "compared with texts or labels"),
+        ({"oracle": dc.SpanDisagreement()}, "compares answers with texts or labels"),
     ],
 )
 def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], said: str) -> None:

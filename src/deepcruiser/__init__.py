@@ -1,35 +1,51 @@
-"""Coverage and guided testing for recurrent neural networks: what did the state go through?"""
+"""Coverage and guided testing for recurrent neural networks: what did the state go through?
 
-from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.profile import Profile
-from deepcruiser.abstraction.profiler import fit, profile
-from deepcruiser.abstraction.projections import Fit, Projections
-from deepcruiser.audio import Audio
-from deepcruiser.campaign.executors.base import Execution, Executor
-from deepcruiser.campaign.failed_test import FailedTest
-from deepcruiser.campaign.fuzz import fuzz
-from deepcruiser.campaign.guide import Guide
-from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.replay import Replay
-from deepcruiser.campaign.spec import CampaignSpec
-from deepcruiser.corpora import Corpus, Sample, read_corpus
-from deepcruiser.coverage import Coverage, CoverageReport, cover
-from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
-from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
-from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+The public names are listed here and imported on first use (PEP 562), so that `import deepcruiser` is fast and loads
+neither torch nor scipy.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+# Imported now: a function of this name has to be in place before its package of the same name is.
 from deepcruiser.export import export
-from deepcruiser.features import MFCC, LogMel, LogSpectrogram
-from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
-from deepcruiser.systems import load_system
-from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
-from deepcruiser.systems.keras.system import KerasSystem
-from deepcruiser.systems.onnx.system import OnnxSystem
-from deepcruiser.systems.process.system import ProcessSystem
-from deepcruiser.systems.tensors.streaming import Streaming
-from deepcruiser.systems.tflite.system import TfliteSystem
-from deepcruiser.systems.torch.system import TorchSystem
-from deepcruiser.trace import Run, System, Trace
+
+if TYPE_CHECKING:
+    from deepcruiser import transformations
+    from deepcruiser.abstraction.model import AbstractModel
+    from deepcruiser.abstraction.profile import Profile
+    from deepcruiser.abstraction.profiler import fit, profile
+    from deepcruiser.abstraction.projections import Fit, Projections
+    from deepcruiser.audio import Audio
+    from deepcruiser.campaign.executors.base import Execution, Executor
+    from deepcruiser.campaign.failed_test import FailedTest
+    from deepcruiser.campaign.fuzz import fuzz
+    from deepcruiser.campaign.guide import Guide
+    from deepcruiser.campaign.mutations import Mutations
+    from deepcruiser.campaign.record import CampaignRecord
+    from deepcruiser.campaign.replay import Replay
+    from deepcruiser.campaign.spec import CampaignSpec
+    from deepcruiser.corpora import Corpus, Sample, read_corpus
+    from deepcruiser.coverage import Coverage, CoverageReport, cover
+    from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
+    from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
+    from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+    from deepcruiser.features import MFCC, LogMel, LogSpectrogram
+    from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
+    from deepcruiser.systems import load_system
+    from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
+    from deepcruiser.systems.keras.system import KerasSystem
+    from deepcruiser.systems.onnx.system import OnnxSystem
+    from deepcruiser.systems.process.system import ProcessSystem
+    from deepcruiser.systems.tensors.streaming import Streaming
+    from deepcruiser.systems.tflite.system import TfliteSystem
+    from deepcruiser.systems.torch.system import TorchSystem
+    from deepcruiser.trace import Run, System, Trace
+
+#: The version, for people and for pyproject.toml.
+__version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "AbstractModel",
@@ -93,4 +109,62 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "read_corpus",
     "read_language_model",
     "spans",
+    "transformations",
 ]
+
+#: The public names that each module defines; those that are modules themselves are in `_MODULES`.
+_NAMES = {
+    "deepcruiser.abstraction.model": ("AbstractModel",),
+    "deepcruiser.abstraction.profile": ("Profile",),
+    "deepcruiser.abstraction.profiler": ("fit", "profile"),
+    "deepcruiser.abstraction.projections": ("Fit", "Projections"),
+    "deepcruiser.audio": ("Audio",),
+    "deepcruiser.campaign.executors.base": ("Execution", "Executor"),
+    "deepcruiser.campaign.failed_test": ("FailedTest",),
+    "deepcruiser.campaign.fuzz": ("fuzz",),
+    "deepcruiser.campaign.guide": ("Guide",),
+    "deepcruiser.campaign.mutations": ("Mutations",),
+    "deepcruiser.campaign.record": ("CampaignRecord",),
+    "deepcruiser.campaign.replay": ("Replay",),
+    "deepcruiser.campaign.spec": ("CampaignSpec",),
+    "deepcruiser.corpora": ("Corpus", "Sample", "read_corpus"),
+    "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
+    "deepcruiser.criteria": ("BSCov", "BTCov", "Criterion", "ISCov", "SBCov", "WICov", "criterion", "literal_iscov"),
+    "deepcruiser.decoding": (
+        "NgramModel",
+        "classify",
+        "ctc_beam",
+        "ctc_greedy",
+        "doubt_of",
+        "read_language_model",
+        "spans",
+    ),
+    "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
+    "deepcruiser.features": ("MFCC", "LogMel", "LogSpectrogram"),
+    "deepcruiser.oracles": ("CharacterErrorRate", "Disagreement", "Oracle", "SpanDisagreement", "WordErrorRate"),
+    "deepcruiser.systems": ("load_system",),
+    "deepcruiser.systems.deepspeech.system": ("DeepSpeechSystem",),
+    "deepcruiser.systems.keras.system": ("KerasSystem",),
+    "deepcruiser.systems.onnx.system": ("OnnxSystem",),
+    "deepcruiser.systems.process.system": ("ProcessSystem",),
+    "deepcruiser.systems.tensors.streaming": ("Streaming",),
+    "deepcruiser.systems.tflite.system": ("TfliteSystem",),
+    "deepcruiser.systems.torch.system": ("TorchSystem",),
+    "deepcruiser.trace": ("Run", "System", "Trace"),
+}
+_MODULES = ("transformations",)
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"deepcruiser.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'deepcruiser' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -2,5 +2,5 @@
 
 from deepcruiser.cli import main
 
-if __name__ == "__main__":  # and not when a process that makes mutants imports it
+if __name__ == "__main__":  # worker processes import this file and must not start a command
     main()

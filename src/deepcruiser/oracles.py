@@ -13,9 +13,9 @@ from typing import Any, Literal, Protocol
 import jiwer
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcruiser.errors import InputError
+from deepcruiser.trace import is_tensor
 from deepcruiser.transformations import Transformation
 
 #: Of a transformation that leaves everything at its time.
@@ -173,8 +173,8 @@ class SpanDisagreement:
 
 def is_finite(output: Any) -> bool:
     """Whether every number of an answer is one: arrays and tensors, alone or in lists, tuples and dictionaries."""
-    if isinstance(output, torch.Tensor):
-        return bool(torch.isfinite(output).all())
+    if is_tensor(output):
+        return bool(output.isfinite().all())
     if isinstance(output, np.ndarray):
         return output.dtype.kind not in "fc" or bool(np.isfinite(output).all())
     if isinstance(output, float | np.floating):
@@ -193,7 +193,7 @@ def _agree(reference: Any, output: Any) -> bool:
         return len(reference) == len(output) and all(map(_agree, reference, output))
     if isinstance(reference, dict) and isinstance(output, dict):
         return reference.keys() == output.keys() and all(_agree(reference[key], output[key]) for key in reference)
-    reference, output = (x.cpu().numpy() if isinstance(x, torch.Tensor) else x for x in (reference, output))
+    reference, output = (x.cpu().numpy() if is_tensor(x) else x for x in (reference, output))
     if isinstance(reference, np.ndarray) or isinstance(output, np.ndarray):
         return np.array_equal(reference, output)
     return bool(reference == output)

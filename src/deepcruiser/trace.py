@@ -15,6 +15,7 @@ from deepcruiser.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
     import torch
+    from typing_extensions import TypeIs
 
 Array: TypeAlias = "npt.NDArray[Any] | torch.Tensor"
 
@@ -108,7 +109,7 @@ class System(Protocol):
         ...
 
 
-def is_tensor(value: object) -> bool:
+def is_tensor(value: object) -> TypeIs[torch.Tensor]:
     """Whether a value is a torch tensor; torch is not imported to find out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)  # None as long as torch is being imported
+    return tensor is not None and isinstance(value, tensor)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-import torch
 
 from deepcruiser.errors import InputError
-from deepcruiser.trace import Array
+from deepcruiser.trace import Array, is_tensor
+
+if TYPE_CHECKING:  # functions import torch and scipy, so that models load and compare without them
+    import torch
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -32,6 +34,8 @@ class Moments:
     """
 
     def __init__(self, size: int, *, device: torch.device | str = "cpu") -> None:
+        import torch
+
         self.count = 0
         self.mean = torch.zeros(size, dtype=torch.float64, device=device)
         self.scatter = torch.zeros(size, size, dtype=torch.float64, device=device)
@@ -68,6 +72,8 @@ class Moments:
 
     def projection(self, components: int) -> Projection:
         """The projection onto the first principal components, largest variance first."""
+        import scipy.linalg
+
         if not 1 <= components <= self.size:
             raise InputError(f"components must be 1 to {self.size}, the size of the vectors, not {components}")
         if self.count == 0:
@@ -115,7 +121,9 @@ class Projection:
         Summed in double and rounded to single precision: the sums of one and the same vector differ in their last
         bits with the shape of the block it is in and with the device, and the rounding makes them equal again.
         """
-        device = vectors.device if isinstance(vectors, torch.Tensor) else torch.device("cpu")
+        import torch
+
+        device = vectors.device if is_tensor(vectors) else torch.device("cpu")
         mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
         projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
         if not projected:
@@ -143,7 +151,9 @@ def _fix_signs(axes: FloatArray) -> FloatArray:
 
 def _blocks(vectors: Array, device: torch.device, numbers: int) -> Iterator[torch.Tensor]:
     """`vectors` in double precision on `device`, a block of rows at a time; each block is a copy of its own."""
-    tensor = vectors.detach() if isinstance(vectors, torch.Tensor) else torch.from_numpy(np.ascontiguousarray(vectors))
+    import torch
+
+    tensor = vectors.detach() if is_tensor(vectors) else torch.from_numpy(np.ascontiguousarray(vectors))
     rows = max(1, (_ON_GPU if device.type == "cuda" else numbers) // max(1, tensor.shape[1]))
     for start in range(0, len(tensor), rows):
         yield tensor[start : start + rows].to(device=device, dtype=torch.float64, copy=True)

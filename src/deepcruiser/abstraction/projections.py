@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from deepcruiser.abstraction.projection import Moments, Projection
 from deepcruiser.errors import InputError
-from deepcruiser.trace import Array, Trace
+from deepcruiser.trace import Array, Trace, is_tensor
 
 Projected = npt.NDArray[np.float32]
 
@@ -99,10 +98,12 @@ def together(arrays: Sequence[Array]) -> Array:
     """The rows of all arrays in one, on the device where they are."""
     if len(arrays) == 1:
         return arrays[0]
-    tensors = [array for array in arrays if isinstance(array, torch.Tensor)]
+    tensors = [array for array in arrays if is_tensor(array)]
     if len(tensors) == len(arrays):
+        import torch
+
         return torch.cat(tensors)
-    return np.concatenate([a.detach().cpu().numpy() if isinstance(a, torch.Tensor) else a for a in arrays])
+    return np.concatenate([a.detach().cpu().numpy() if is_tensor(a) else a for a in arrays])
 
 
 def _project(projection: Projection, arrays: Sequence[Array], names: Sequence[str], what: str) -> list[Projected]:
@@ -121,7 +122,7 @@ def _project(projection: Projection, arrays: Sequence[Array], names: Sequence[st
 def _measure(moments: Moments | None, arrays: Sequence[Array], names: Sequence[str], what: str) -> Moments:
     first = arrays[0]
     if moments is None:
-        device = first.device if isinstance(first, torch.Tensor) else "cpu"
+        device = first.device if is_tensor(first) else "cpu"
         moments = Moments(first.shape[1], device=device)
     for array, name in zip(arrays, names, strict=True):
         if array.shape[1] != moments.size:
@@ -130,7 +131,7 @@ def _measure(moments: Moments | None, arrays: Sequence[Array], names: Sequence[s
                 "all must be of one size"
             )
     moments.add(together(arrays))
-    if not bool(torch.isfinite(moments.mean).all()):
+    if not bool(moments.mean.isfinite().all()):
         raise _not_finite(arrays, names, what)
     return moments
 
@@ -144,7 +145,7 @@ def _merge(one: Moments | None, other: Moments | None) -> Moments | None:
 def _not_finite(arrays: Sequence[Array], names: Sequence[str], what: str) -> InputError:
     """The error that names the first sequence and step with a number that is none."""
     for array, name in zip(arrays, names, strict=True):
-        values = array.detach().cpu().numpy() if isinstance(array, torch.Tensor) else array
+        values = array.detach().cpu().numpy() if is_tensor(array) else array
         bad = ~(np.abs(values) < 1e38).all(axis=1)
         if bad.any():
             return InputError(

@@ -8,13 +8,13 @@ import hashlib
 import io
 import math
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.trace import is_tensor
 
 #: Arrays with more numbers than this are summarised by their digest.
 _LARGE = 256
@@ -103,8 +103,7 @@ def decode(data: Any) -> Any:
 
 
 def _as_numpy(value: Any) -> Any:
-    torch = sys.modules.get("torch")  # without it nothing can be a tensor
-    if torch is None or not isinstance(value, torch.Tensor):
+    if not is_tensor(value):
         return value
     value = value.detach().cpu()
-    return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    return (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()

@@ -1,34 +1,55 @@
-"""The command line: one file per command."""
+"""The command line: one file per command, imported when the command is called."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import click
 
-from deepcruiser.cli.cover import cover
-from deepcruiser.cli.demo import demo
-from deepcruiser.cli.evaluate import evaluate
-from deepcruiser.cli.export import export
-from deepcruiser.cli.fuzz import fuzz
-from deepcruiser.cli.language_model import language_model
-from deepcruiser.cli.profile import profile
-from deepcruiser.cli.replay import replay
-from deepcruiser.cli.report import report
-from deepcruiser.cli.transcribe import transcribe
+from deepcruiser import __version__
 from deepcruiser.errors import DeepCruiserError
+
+#: The commands in the order of their use, with the short help that the list of commands shows. The command `x-y` is
+#: the object `x_y` in the module `cli/x_y.py`.
+COMMANDS = {
+    "demo": "Profile, cover and fuzz a speech recogniser, and write a report.",
+    "profile": "Record where the states of a network go on its training data.",
+    "cover": "Measure how much of the abstract model a data set reaches.",
+    "fuzz": "Look for inputs that a system gets wrong.",
+    "replay": "Run failing tests of a campaign again.",
+    "report": "Show what campaigns found, on one page.",
+    "export": "Write the abstract model of a profile to a file.",
+    "evaluate": "Ask the research questions of the paper about a system.",
+    "transcribe": "Transcribe recordings with the built-in recogniser.",
+    "language-model": "Build a language model of words from texts.",
+}
+#: Commands that write their only file at the end.
+_WRITE_AT_THE_END = ("profile", "cover", "export", "language-model")
 
 
 class Commands(click.Group):
-    """The commands in the order of their use, and every error of ours in one line with exit status 2."""
+    """A group that imports a command when it is called, and prints our errors in one line with exit status 2."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(import_module(f"deepcruiser.cli.{name}"), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
-        options.setdefault("obj", list(sys.argv[1:] if args is None else args))  # to be told how to go on
+        # The command line as it was typed, for messages that say how to resume.
+        options.setdefault("obj", list(sys.argv[1:] if args is None else args))
         try:
             return super().main(args, *rest, **options)
         except DeepCruiserError as error:
@@ -39,18 +60,18 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            untouched = ctx.invoked_subcommand in ("profile", "cover", "export", "language-model")
+            untouched = ctx.invoked_subcommand in _WRITE_AT_THE_END
             click.echo("interrupted: nothing was written" if untouched else "interrupted", err=True)
             sys.exit(130)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="deepcruiser")
+@click.version_option(__version__, prog_name="deepcruiser")
 def main() -> None:
     """Coverage and guided testing for recurrent neural networks: what did the state go through?
 
     \b
-    deepcruiser demo                                   see it at work, nothing needed
+    deepcruiser demo                                   try everything on a built-in recogniser
     deepcruiser profile --system asr.py:system --data train/ -o asr.profile
     deepcruiser cover   --system asr.py:system --data test/ --profile asr.profile --partitions 20
     deepcruiser fuzz    --system asr.py:system --data seeds/ --profile asr.profile --partitions 20 -o runs/asr
@@ -58,13 +79,9 @@ def main() -> None:
     deepcruiser report  runs/asr
     deepcruiser evaluate rq3 --system asr.py:system --data seeds/ --profile asr.profile -o results
 
-    A profile records where the state of a trained network goes on (part of) its training data. Cut into cells,
-    it is an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in ways
-    that keep their meaning, keeps those that reach more, and saves those that the network gets wrong.
+    A profile records where the state of a trained network goes on (part of) its training data. Divided into cells, it
+    becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
+    ways that keep their meaning, keeps those that reach more of the model, and saves those that the network gets wrong.
 
     Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 130 interrupted.
     """
-
-
-for command in (demo, profile, cover, fuzz, replay, report, export, evaluate, transcribe, language_model):
-    main.add_command(command)

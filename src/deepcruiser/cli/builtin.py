@@ -1,4 +1,4 @@
-"""What comes with a system in the box, by its name: seeds with their right answers, and what may be done to them."""
+"""Built-in systems by name, with their seeds, right answers and mutations."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from functools import cache
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.corpora import Corpus, read_corpus
 from deepcruiser.systems import BUILT_IN, load_system
-from deepcruiser.systems.builtin import bracket_changes, brackets
 from deepcruiser.systems.builtin.speech import PROFILE
 from deepcruiser.systems.builtin.speech import SEEDS as SEEDS_OF_SPEECH
 from deepcruiser.trace import System
 
-#: How many seeds there are.
+#: The number of seeds of `brackets`.
 SEEDS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text as a seed: its name, itself, and its right label."""
+    """A text as a seed: its name, the text, and its right label."""
 
     id: str
     input: str
@@ -28,41 +27,44 @@ class Text:
 
 
 def is_built_in(given: str) -> bool:
-    """Whether this names a system in the box: `english`, or `brackets:7`, trained with another random seed."""
+    """Whether this names a built-in system: `english`, or `brackets:7`, trained with another random seed."""
     name, _, seed = given.partition(":")
     return given in BUILT_IN or (name == "brackets" and seed.isdecimal())
 
 
 def is_data(given: str) -> bool:
-    """Whether this names data in the box: the seeds of a system, or what the recogniser is profiled on."""
+    """Whether this names built-in data: the seeds of a system, or the data to profile the recogniser on."""
     return is_built_in(given) or given == "english:profile"
 
 
 @cache
 def system(given: str) -> System:
-    """The system itself, which is trained or read once."""
+    """The system, trained or loaded once."""
     return load_system(given.partition(":")[0], seed=_seed(given))
 
 
 def data(given: str) -> Corpus | Sequence[Text]:
-    """New inputs of the kind that it was trained on; of `english:profile` such as it was trained on."""
+    """New inputs of the kind that the system was trained on; for `english:profile`, some that it was trained on."""
     if given.startswith("english"):
         corpus = read_corpus(PROFILE if given == "english:profile" else SEEDS_OF_SPEECH)
         return Corpus(given, corpus.samples)
+    from deepcruiser.systems.builtin import brackets
+
     texts = brackets.ordinary_tests(SEEDS, seed=_seed(given))
     return [Text(f"{number:02}", text, brackets.verdict(text)) for number, text in enumerate(texts)]
 
 
 def mutations(given: str) -> Mutations:
-    """Changes that keep the right answer."""
+    """Mutations that keep the right answer."""
     if given.startswith("english"):
         return Mutations()
-    changes = bracket_changes
+    from deepcruiser.systems.builtin import bracket_changes as changes
+
     return Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, changes.too_long)
 
 
 def own_mutations(given: str) -> str | None:
-    """The name of a system's own mutations; those of the recogniser are the ordinary ones for sound."""
+    """The name of a system's own mutations; None for the recogniser, which uses those for audio."""
     return None if given.startswith("english") else given
 
 

@@ -1,4 +1,4 @@
-"""deepcruiser evaluate: the paper's questions, asked of one's own system."""
+"""deepcruiser evaluate: the research questions of the paper, about the user's own system."""
 
 from __future__ import annotations
 
@@ -7,40 +7,31 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
-from deepcruiser.cli.evaluate_options import Asked, options, partitions_from
+from deepcruiser.cli.evaluate_options import EvaluateOptions, partitions_from, shared
 from deepcruiser.cli.progress import typed, watching
-from deepcruiser.evaluate import figures
-from deepcruiser.evaluate.abstraction import abstraction as ask_abstraction
-from deepcruiser.evaluate.configurations import configurations as ask_configurations
-from deepcruiser.evaluate.experiment import Experiment
-from deepcruiser.evaluate.page import put_together
-from deepcruiser.evaluate.pool import Workers
-from deepcruiser.evaluate.result import Answer, device_of
-from deepcruiser.evaluate.rq1 import rq1 as ask_rq1
-from deepcruiser.evaluate.rq2 import rq2 as ask_rq2
-from deepcruiser.evaluate.rq3 import rq3 as ask_rq3
-from deepcruiser.evaluate.rq4 import rq4 as ask_rq4
-from deepcruiser.evaluate.tables import as_json as tables_as_json
 
-Command = Callable[..., Any]
+if TYPE_CHECKING:  # what a question needs is imported when it is asked
+    from deepcruiser.evaluate.experiment import Experiment
+    from deepcruiser.evaluate.pool import Workers
+    from deepcruiser.evaluate.result import Answer
 
+seeds_and_mutants = options.together(
+    click.option("--seeds", default=100, show_default=True, help="Number of seeds to draw from the data."),
+    click.option("--mutants", default=100, show_default=True, help="Number of mutants per seed."),
+)
 
-def seeds_and_mutants(command: Command) -> Command:
-    command = click.option("--mutants", default=100, show_default=True, help="Mutants of each seed.")(command)
-    return click.option("--seeds", default=100, show_default=True, help="Seeds, drawn from the data.")(command)
-
-
-def of_campaigns(command: Command) -> Command:
-    base = "The grid of what is not compared on all of them."
-    command = click.option("--base", default=20, show_default=True, help=base)(command)
-    command = click.option("--campaigns", default=5, show_default=True, help="Campaigns of each kind.")(command)
-    command = click.option("--runs", default=256, show_default=True, help="Of every campaign, in batches.")(command)
-    return click.option("--seeds", default=100, show_default=True, help="Seeds of every campaign.")(command)
+campaign_options = options.together(
+    click.option("--seeds", default=100, show_default=True, help="Number of seeds per campaign."),
+    click.option("--runs", default=256, show_default=True, help="Number of runs per campaign, a multiple of a batch."),
+    click.option("--campaigns", default=5, show_default=True, help="Number of campaigns of each kind."),
+    click.option("--base", default=20, show_default=True, help="Partitions for what is not compared on all of them."),
+)
 
 
 class Questions(click.Group):
@@ -52,106 +43,131 @@ class Questions(click.Group):
 
 @click.group(cls=Questions)
 def evaluate() -> None:
-    """Ask the paper's questions of a system.
+    """Ask the research questions of the paper about a system.
 
     \b
     deepcruiser evaluate rq1 --system asr.py:system --profile asr.profile --data test/ -o results
     deepcruiser evaluate page results -o results.md
 
-    Every question writes its tables and data (CSV), a figure (SVG, PNG) and a section (Markdown) into the folder, and
-    may share it with the others: what was run for one is not run again. After Ctrl-C the same command goes on.
+    Every question writes its tables and data (CSV), a figure (SVG, PNG) and a section (Markdown) into the folder. The
+    questions can share a folder: no batch is run twice. After Ctrl-C, the same command resumes.
     """
 
 
 @evaluate.command()
-@options
+@shared
 @click.pass_context
 def configurations(ctx: click.Context, /, **given: Any) -> None:
-    """How large the models are, and whether more data would make them larger. Nothing is run for it."""
-    _answer(ctx, lambda workers: ask_configurations(workers.experiment), given)
+    """Measure how large the models are, and whether more data would enlarge them. Runs nothing."""
+    from deepcruiser.evaluate.configurations import configurations as question
+
+    _answer(ctx, lambda workers: question(workers.experiment), given)
 
 
 @evaluate.command()
-@options
-@click.option("--seeds", default=50, show_default=True, help="Seeds, drawn from the data.")
-@click.option("--mutants", default=18, show_default=True, help="Mutants of each seed.")
+@shared
+@click.option("--seeds", default=50, show_default=True, help="Number of seeds to draw from the data.")
+@click.option("--mutants", default=18, show_default=True, help="Number of mutants per seed.")
 @click.pass_context
 def abstraction(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
-    """Help for choosing components and partitions; all components of the profile are tried."""
-    _answer(ctx, lambda workers: ask_abstraction(workers, seeds=seeds, mutants=mutants), given)
+    """Help to choose components and partitions; tries all components of the profile."""
+    from deepcruiser.evaluate.abstraction import abstraction as question
+
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
 
 
 @evaluate.command()
-@options
+@shared
 @seeds_and_mutants
 @click.pass_context
 def rq1(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
-    """How like their seeds mutants are, by the states that they visit."""
-    _answer(ctx, lambda workers: ask_rq1(workers, seeds=seeds, mutants=mutants), given)
+    """Measure how similar mutants are to their seeds, by the states they visit."""
+    from deepcruiser.evaluate.rq1 import rq1 as question
+
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
 
 
 @evaluate.command()
-@options
+@shared
 @seeds_and_mutants
 @click.pass_context
 def rq2(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
-    """Whether mutants that visit other states have more errors. Takes seeds that are answered without one."""
-    _answer(ctx, lambda workers: ask_rq2(workers, seeds=seeds, mutants=mutants), given)
+    """Test whether mutants that visit other states have more errors. Uses seeds answered correctly."""
+    from deepcruiser.evaluate.rq2 import rq2 as question
+
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
 
 
 @evaluate.command()
-@options
-@of_campaigns
+@shared
+@campaign_options
 @click.pass_context
 def rq3(ctx: click.Context, /, seeds: int, runs: int, campaigns: int, base: int, **given: Any) -> None:
-    """What guided campaigns cover, against others with as many runs."""
-    _answer(ctx, lambda workers: ask_rq3(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
+    """Compare what guided campaigns cover with others of as many runs."""
+    from deepcruiser.evaluate.rq3 import rq3 as question
+
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
 
 
 @evaluate.command()
-@options
-@of_campaigns
+@shared
+@campaign_options
 @click.pass_context
 def rq4(ctx: click.Context, /, seeds: int, runs: int, campaigns: int, base: int, **given: Any) -> None:
-    """What guided campaigns find, against others with as many runs; the campaigns are those of rq3."""
-    _answer(ctx, lambda workers: ask_rq4(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
+    """Compare the failures that guided campaigns find with others; uses the campaigns of rq3."""
+    from deepcruiser.evaluate.rq4 import rq4 as question
+
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
 
 
 @evaluate.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The page, new or to be renewed.")
-def page(folders: tuple[Path, ...], output: Path) -> None:
-    """Put the sections of all answers on one page; what is written between them there stays."""
-    names = put_together(folders, output)
-    click.echo(f"{', '.join(names)} on {output}, figures and tables in {output.with_suffix('')}")
+@options.output("The page to write or to update.")
+@options.json_output()
+def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
+    """Put the sections of all results on one page; text between the sections is kept."""
+    from deepcruiser.evaluate.page import update_page
+
+    names = update_page(folders, output)
+    if as_json:
+        click.echo(json.dumps({"page": str(output), "sections": names}, indent=2))
+    else:
+        click.echo(f"{', '.join(names)} on {output}, figures and tables in {output.with_suffix('')}")
 
 
 def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[str, Any]) -> None:
-    """Load what was given, ask, write and tell."""
-    figures.check_there()
-    as_json, jobs, folder = given.pop("as_json"), given.pop("jobs"), Path(given.pop("output"))
-    shared = {name: given.pop(name) for name in ("data", "profile", "train", "components", "seed", "batch_size")}
+    """Load what was given, ask the question, and write and print the result."""
+    from deepcruiser.evaluate import figures
+    from deepcruiser.evaluate.result import device_of
+    from deepcruiser.evaluate.tables import as_json as tables_as_json
+
+    figures.check_matplotlib()
+    as_json, jobs = given.pop("as_json"), given.pop("jobs")
+    folder: Path = given.pop("output")
+    common = {name: given.pop(name) for name in ("data", "profile", "train", "components", "seed", "batch_size")}
     partitions = partitions_from(given.pop("partitions"))
-    asked = Asked(spec=spec_from(**given), folder=str(folder), partitions=partitions, **shared)
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
-        experiment = asked.load()
+    settings = EvaluateOptions(spec=spec_from(**given), folder=folder, partitions=partitions, **common)
+    # Systems may print, and standard output belongs to the JSON.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+        experiment = settings.load()
         experiment.open()
         try:
-            answer = _ask(ask, experiment, asked, jobs)
+            answer = _ask(ask, experiment, settings, jobs)
         except KeyboardInterrupt:
-            click.echo(f"interrupted: what was run is saved; to go on: {typed(ctx)}", err=True)
+            click.echo(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
             sys.exit(130)
-        where = answer.write(
-            folder, command=typed(ctx), seed=asked.seed, jobs=jobs, device=device_of(experiment.system)
-        )
+        device = device_of(experiment.system)
+        path = answer.write(folder, command=typed(ctx), seed=settings.seed, jobs=jobs, device=device)
     if as_json:
         click.echo(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
         return
     for table in answer.tables:
         click.echo(f"{table.caption}\n{table.markdown()}".lstrip())
-    click.echo(f"written to {where}, with the tables (.csv) and the figure (.svg, .png) beside it")
+    click.echo(f"written to {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
-def _ask(ask: Callable[[Workers], Answer], experiment: Experiment, asked: Asked, jobs: int) -> Answer:
-    with watching() as watch, Workers(experiment, asked.load, jobs=jobs, watch=watch) as workers:
+def _ask(ask: Callable[[Workers], Answer], experiment: Experiment, settings: EvaluateOptions, jobs: int) -> Answer:
+    from deepcruiser.evaluate.pool import Workers
+
+    with watching() as watch, Workers(experiment, settings.load, jobs=jobs, watch=watch) as workers:
         return ask(workers)

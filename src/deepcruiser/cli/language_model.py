@@ -1,4 +1,4 @@
-"""deepcruiser language-model: n-grams of words, for beam search."""
+"""deepcruiser language-model: build an n-gram model of words, for beam search."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.decoding.ngrams import NgramModel
+from deepcruiser.cli import options
 from deepcruiser.errors import FileError
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
@@ -18,17 +18,17 @@ OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
 @click.command("language-model")
 @click.argument("texts", metavar="TEXT...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Where the model goes.")
-@click.option("--order", default=4, show_default=True, help="The greatest number of words in an n-gram.")
+@options.output("The file to write.")
+@click.option("--order", default=4, show_default=True, help="Largest number of words in an n-gram.")
 @click.option(
     "--prune",
     default=0.0,
     show_default=True,
     help="Leave out n-grams without which the perplexity grows, relatively, by less than this: 1e-8 to 1e-6.",
 )
-@click.option("--vocabulary", type=int, help="Keep so many of the most frequent words. [default: all]")
+@click.option("--vocabulary", type=int, help="Number of the most frequent words to keep.  [default: all]")
 @click.option("--held-out", type=click.Path(path_type=Path), help="A text to measure the perplexity on.")
-@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object on standard output.")
+@options.json_output()
 def language_model(
     texts: tuple[Path, ...],
     output: Path,
@@ -38,18 +38,21 @@ def language_model(
     held_out: Path | None,
     as_json: bool,
 ) -> None:
-    """Build a language model of words from texts with one sentence a line (plain, .gz or .xz).
+    """Build a language model of words from texts.
 
     \b
     deepcruiser language-model books.txt.xz -o books.lm --prune 3e-8 --vocabulary 60000
 
-    Words are what stands between spaces: texts have to be normalised as transcripts are, lower case and without
-    punctuation. The result is one compact file, or a file in ARPA's format if the name ends in .arpa or .arpa.gz.
+    The texts have one sentence per line (plain, .gz or .xz). Words are separated by spaces: normalise the texts like
+    transcripts, in lower case and without punctuation. The result is one compact file, or a file in ARPA format if the
+    name ends in .arpa or .arpa.gz.
     """
+    from deepcruiser.decoding.ngrams import NgramModel
+
     for given in (*texts, *([held_out] if held_out else [])):
         if not given.is_file():
             raise FileError(f"there is no file {str(given)!r}")
-    if not output.parent.is_dir():  # told now and not when all is done
+    if not output.parent.is_dir():  # fail now, not after the work
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     model = NgramModel.build(
         (line for text in texts for line in lines(text)), order=order, prune=prune, vocabulary=vocabulary

@@ -1,4 +1,4 @@
-"""deepcruiser profile: from a system and its training data to a profile."""
+"""deepcruiser profile: record the states of a system on its training data."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import click
 
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
-from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli import options
+from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
 from deepcruiser.errors import DeepCruiserError, FileError
@@ -18,17 +19,25 @@ from deepcruiser.stream import Progress
 
 
 @click.command()
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
-@click.option("--data", required=True, metavar="PATH", help="Training data: a corpus on disk, or FILE.py:NAME.")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="The profile to write.")
-@click.option("--components", default=3, show_default=True, help="Principal components kept of a state.")
-@click.option("--input-components", type=int, help="The same of an input.  [default: as many, or the input's size]")
-@click.option("--share", default=0.1, show_default=True, help="Share of the sequences that the PCA is fitted on.")
-@click.option("--exact", is_flag=True, help="Fit the PCA on all sequences: two passes instead of one.")
-@click.option("--seed", default=0, show_default=True, help="Chooses the sequences of the share.")
-@click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time.")
-@click.option("--partitions", default="10,20,50,100", show_default=True, help="Grids to show the sizes of.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.system
+@options.data("Training data: a corpus on disk, or FILE.py:NAME.")
+@options.output("The profile to write.")
+@click.option("--components", default=3, show_default=True, help="Number of principal components of a state.")
+@click.option(
+    "--input-components",
+    type=int,
+    help="Number of principal components of an input.  [default: as for states, at most the input's size]",
+)
+@click.option(
+    "--share", default=0.1, show_default=True, help="Share of the sequences to fit the principal components on."
+)
+@click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in a pass of its own.")
+@options.seed
+@options.batch_size
+@click.option(
+    "--partitions", default="10,20,50,100", show_default=True, help="Partitions to show the size of the model for."
+)
+@options.json_output()
 def profile(
     system: str,
     data: str,
@@ -47,11 +56,11 @@ def profile(
     \b
     deepcruiser profile --system asr.py:system --data LibriSpeech/train-clean-100 -o asr.profile
 
-    The data are run once, and a share of them before that to fix the projections. The table shows how large the
-    abstract model becomes for several grids; one profile serves them all.
+    The data are run once, after a share of them has been run to fit the principal components. The table shows the size
+    of the abstract model for several numbers of partitions; the same profile serves them all.
     """
-    if not output.parent.is_dir():  # before the hours of work, not after
-        raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}")
+    if not output.parent.is_dir():  # fail now, not after hours of work
+        raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
     skipped: dict[str, str] = {}
     with watching() as show:
@@ -60,7 +69,7 @@ def profile(
             skipped.update(progress.skipped)
             show(progress)
 
-        made = profile_system(
+        result = profile_system(
             system_from(system),
             data_from(data),
             components=components,
@@ -71,34 +80,36 @@ def profile(
             batch_size=batch_size,
             watch=watch,
         )
-    configurations = made.configurations(grids)
-    check_self(made, grids[-1])
-    made.save(output)
+    configurations = result.configurations(grids)
+    check_self(result, grids[-1])
+    result.save(output)
     if as_json:
         report = {
             "profile": str(output),
-            "origin": asdict(made.origin),
-            "explained": made.projections.states.explained,
-            "input_explained": made.projections.inputs.explained,
+            "origin": asdict(result.origin),
+            "explained": result.projections.states.explained,
+            "input_explained": result.projections.inputs.explained,
             "configurations": [asdict(configuration) for configuration in configurations],
             "skipped": skipped,
         }
         click.echo(json.dumps(report, indent=2))
     else:
-        click.echo(made)
+        click.echo(result)
         for configuration in configurations:
             click.echo(f"  {configuration}")
-        click.echo(f"the profiled data cover themselves exactly; written to {output}")
-    tell_skipped(skipped)
+        click.echo(f"Saved {output} (self-check passed: the profiled data cover the model completely)")
+    print_skipped(skipped)
 
 
 def check_self(profile: Profile, partitions: int) -> None:
-    """The profiled data score exactly 1.0 against their own model, or something is badly wrong."""
+    """Raise an error unless the profiled data score exactly 1.0 on the criteria of their own model."""
     model = profile.abstract(partitions)
     for criterion in (BSCov, BTCov, ISCov, WICov):
         value = criterion.of(model, profile.visits(model))
         if value != 1.0:
-            raise DeepCruiserError(f"self-check failed: the profiled data have {criterion} {value}, not 1, of {model}")
+            raise DeepCruiserError(
+                f"self-check failed: {criterion} of the profiled data is {value} on {model}, and must be 1"
+            )
 
 
 def _partitions(text: str) -> int:

@@ -1,4 +1,4 @@
-"""What the commands show: progress, and what was left out."""
+"""Progress bars, and messages that several commands print."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rich.progress import Progress as Bar
 
 from deepcruiser.stream import Progress
 
-#: Seconds between two lines where the output is not a terminal.
+#: Seconds between two lines if the output is not a terminal.
 _INTERVAL = 10.0
 
 
 @contextmanager
 def watching() -> Iterator[Callable[[Progress], None]]:
-    """A function to watch a pass over the data with: a bar on a terminal, a line now and then elsewhere."""
+    """A function that shows the progress of a pass over data: a bar in a terminal, otherwise a line now and then."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines()
@@ -48,14 +48,14 @@ def watching() -> Iterator[Callable[[Progress], None]]:
 class _Lines:
     def __init__(self) -> None:
         self._stage = ""
-        self._began = self._told = 0.0
+        self._began = self._printed = 0.0
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
         if progress.stage != self._stage:
-            self._stage, self._began, self._told = progress.stage, now, now
-        if now - self._told >= _INTERVAL or progress.done == progress.total:
-            self._told = now
+            self._stage, self._began, self._printed = progress.stage, now, now
+        if now - self._printed >= _INTERVAL or progress.done == progress.total:
+            self._printed = now
             left = (now - self._began) * (progress.total / max(1, progress.done) - 1)
             click.echo(
                 f"{progress.stage}: {progress.done:,} of {progress.total:,} inputs, "
@@ -68,22 +68,22 @@ def _rate(progress: Progress, began: float) -> str:
     return f"{progress.steps / max(1e-9, time.monotonic() - began):,.0f} steps/s"
 
 
-def tell_skipped(skipped: Mapping[str, str]) -> None:
-    """Name the inputs that were left out, at the end where they are seen."""
+def print_skipped(skipped: Mapping[str, str]) -> None:
+    """Name the inputs that were left out."""
     if skipped:
         click.echo(f"left out {len(skipped):,} inputs that could not be read:", err=True)
         for name, reason in list(skipped.items())[:10]:
             click.echo(f"  {name}: {reason}", err=True)
         if len(skipped) > 10:
-            click.echo(f"  and {len(skipped) - 10:,} more (all of them with --json)", err=True)
+            click.echo(f"  and {len(skipped) - 10:,} more (--json lists all of them)", err=True)
 
 
 def program(ctx: click.Context) -> str:
-    """What the program was started as: `deepcruiser`, or `python -m deepcruiser`."""
+    """The name that the program was started by: `deepcruiser` or `python -m deepcruiser`."""
     name = ctx.find_root().info_name or ""
     return name if name.startswith("python") else "deepcruiser"
 
 
 def typed(ctx: click.Context) -> str:
-    """The command as it was typed."""
+    """The command line as it was typed."""
     return f"{program(ctx)} {shlex.join(ctx.obj)}"

@@ -1,4 +1,4 @@
-"""What the commands take from the user: systems, data, models and mutations, by file and name."""
+"""From what the user typed to objects: systems, data, models, mutations and guides."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import torch
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
@@ -22,57 +21,66 @@ from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.systems import BUILT_IN
 from deepcruiser.systems.by_suffix import ADAPTERS, is_model_file, system_from_file
-from deepcruiser.systems.process.system import ProcessSystem
 from deepcruiser.trace import System
 
-#: What stands before a command in --system: "process: ./my-recogniser --json".
+#: The prefix of a command in --system: "process: ./my-recogniser --json".
 PROCESS = "process:"
 
 
 def system_from(given: str) -> System:
-    """The system that --system names: `file.py:name`, a model file, `process: command`, or one that is built in."""
+    """The system that --system names: `file.py:name`, a model file, `process: command`, or a built-in one."""
     if builtin.is_built_in(given):
         return builtin.system(given)
     if given.startswith(PROCESS):
+        from deepcruiser.systems.process.system import ProcessSystem
+
         return ProcessSystem(given.removeprefix(PROCESS))
     if is_model_file(given):
         return system_from_file(given)
     if ".py:" not in given:
         built_in = ", ".join(BUILT_IN)
         raise InputError(
-            f"--system {given!r} is neither file.py:name nor built in (there is: {built_in}) "
-            f"nor a model file ({', '.join(ADAPTERS)}) nor 'process: program arguments'"
+            f"--system {given!r} is not a system: give file.py:name, a model file ({', '.join(ADAPTERS)}), "
+            f"'process: program arguments', or a built-in system ({built_in})"
         )
-    found = _object(given)
-    if isinstance(found, torch.nn.Module):
+    value = _object(given)
+    if _is_network(value):
         raise InputError(
-            f"{given!r} is a bare {type(found).__name__}: wrap it, "
+            f"{given!r} is a bare {type(value).__name__}: wrap it, "
             "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that"
         )
-    if isinstance(found, type) or (callable(found) and not isinstance(found, System)):
-        found = found()  # a class of systems has a `run` as well, but is none
-    if not isinstance(found, System):
-        raise InputError(f"{given!r} is a {type(found).__name__}, which has no run(batch) -> list[Run]")
-    return found
+    # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
+    if isinstance(value, type) or (callable(value) and not isinstance(value, System)):
+        value = value()
+    if not isinstance(value, System):
+        raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
+    return value
+
+
+def _is_network(value: Any) -> bool:
+    """Whether this is a PyTorch module. As long as nobody has imported torch, it is not."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def data_from(given: str) -> Iterable[Any]:
     """The data that --data names: a corpus on disk, `file.py:name` for a list of inputs, or those of a built-in system.
 
-    A folder that is called as a built-in system is `./brackets`.
+    A folder with the name of a built-in system is written as `./brackets`.
     """
     if builtin.is_data(given):
         return builtin.data(given)
     if ".py:" not in given:
         return read_corpus(given)
-    found = _object(given)
-    found = found() if callable(found) else found
-    if not isinstance(found, Iterable):
-        raise InputError(f"{given!r} is a {type(found).__name__}: a list of inputs is needed")
-    return found
+    value = _object(given)
+    if callable(value):
+        value = value()
+    if not isinstance(value, Iterable):
+        raise InputError(f"{given!r} is a {type(value).__name__}: a list of inputs is needed")
+    return value
 
 
-#: What --mutations knows by name, beside those of the built-in systems.
+#: The names that --mutations takes besides those of the built-in systems.
 READY_MADE = {"text": Mutations.text, "series": Mutations.series}
 
 
@@ -87,12 +95,12 @@ def mutations_from(given: str) -> Mutations:
             f"--mutations {given!r} is neither file.py:name nor built in "
             f"(there is: {', '.join((*READY_MADE, *BUILT_IN))})"
         )
-    found = _object(given)
-    if inspect.isroutine(found) or isinstance(found, type):
-        found = found()
-    if not isinstance(found, Mutations):
-        raise InputError(f"{given!r} is a {type(found).__name__}: a deepcruiser.Mutations is needed")
-    return found
+    value = _object(given)
+    if inspect.isroutine(value) or isinstance(value, type):
+        value = value()
+    if not isinstance(value, Mutations):
+        raise InputError(f"{given!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
+    return value
 
 
 def model_from(
@@ -107,7 +115,7 @@ def model_from(
 
 
 def guide_from(given: str) -> Guide:
-    """The guide that --guide names: criteria, or `random` or `none` with those that are only measured."""
+    """The guide that --guide names: criteria, or `random` or `none` with criteria that are measured only."""
     names = [name.strip() for name in given.split(",")]
     keep: Any = next((name for name in names if name in ("random", "none")), "guided")
     criteria = tuple(criterion(name) for name in names if name != keep)
@@ -115,25 +123,25 @@ def guide_from(given: str) -> Guide:
 
 
 def _object(given: str) -> Any:
-    """The object that `file.py:name` names. The file is run, as any Python file that one starts oneself.
+    """The object that `file.py:name` names. The file is run like any Python script.
 
-    As then, its folder is where it and its neighbours are imported from, also by the processes that make mutants.
+    Its folder is added to the import path, so that it can import its neighbours, in worker processes too.
     """
     file, _, name = given.rpartition(":")
     path = Path(file)
     if not path.is_file():
         raise FileError(f"there is no file {file!r} (given: {given!r})")
-    known = sys.modules.get(path.stem)  # a file of the user's may have imported it
+    known = sys.modules.get(path.stem)  # another file of the user's may have imported it
     known_here = known is not None and Path(getattr(known, "__file__", None) or "").resolve() == path.resolve()
     module = known if known_here else _modules.get(path.resolve())
     if module is None:
         specification = importlib.util.spec_from_file_location(path.stem, path)
-        assert specification is not None  # it is a file that ends in .py
+        assert specification is not None  # always true for a path that ends in .py
         assert specification.loader is not None
         module = importlib.util.module_from_spec(specification)
         sys.path.insert(0, str(path.resolve().parent))
         if known is None or known in _modules.values():
-            sys.modules[path.stem] = module  # or what it defines could not be sent to another process
+            sys.modules[path.stem] = module  # what it defines can then be sent to other processes
         try:
             specification.loader.exec_module(module)
         except BaseException as error:
@@ -150,12 +158,12 @@ def _object(given: str) -> Any:
     return getattr(module, name)
 
 
-#: Files that were run already: --system and --data may name the same one, and a network is built once.
+#: Files that were run already. --system and --data may name the same file, and its network is built once.
 _modules: dict[Path, Any] = {}
 
 
 def _line_in(error: BaseException, file: str) -> str:
-    """Where in the user's file it went wrong."""
+    """The line of the user's file where the error was raised, for a message."""
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename.endswith(file):

@@ -1,4 +1,4 @@
-"""deepcruiser transcribe: what the recogniser in the box hears."""
+"""deepcruiser transcribe: transcribe recordings with the built-in recogniser."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from deepcruiser.audio import Audio
+from deepcruiser.cli import options
 from deepcruiser.corpora import read_corpus
 from deepcruiser.corpora.corpus import AUDIO_SUFFIXES, Sample
 from deepcruiser.errors import DeepCruiserError
@@ -17,18 +18,20 @@ from deepcruiser.systems import load_system
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--greedy", is_flag=True, help="Letter by letter, without the language model.")
-@click.option("--device", default="cpu", show_default=True, help="Where the network runs: cpu, cuda, cuda:1...")
-@click.option("--json", "as_json", is_flag=True, help="For machines: one JSON object a line.")
+@click.option("--greedy", is_flag=True, help="Decode letter by letter, without the language model.")
+@click.option(
+    "--device", default="cpu", show_default=True, help="The device to run the network on: cpu, cuda, cuda:1..."
+)
+@options.json_output("Print one JSON object per line.")
 def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool) -> None:
-    """Write down what is said in recordings, or in all recordings of a folder or corpus.
+    """Transcribe recordings with the built-in recogniser.
 
     \b
     deepcruiser transcribe question.wav answer.flac
     deepcruiser transcribe LibriSpeech/test-clean --json > heard.jsonl
 
-    English only, in lower case, with the letters a to z and the apostrophe; at any sample rate. A file that cannot be
-    read is reported and left out, and the exit status is then 2.
+    Takes files, folders and corpora, at any sample rate. The recogniser knows English and writes the letters a to z in
+    lower case and the apostrophe. Files that cannot be read are reported and left out; the exit status is then 2.
     """
     samples: list[Sample] = []
     unread = 0

@@ -1,4 +1,4 @@
-"""What all questions are asked of: a system, its profile, seeds, and a folder in which work is kept."""
+"""The experiment that all questions share: a system, its profile, seeds, and a folder for the work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
@@ -38,7 +37,7 @@ WORK = "work"
 
 @dataclass(frozen=True, eq=False)
 class Experiment:
-    """One system with its profile and seeds; every question about it works in the same folder."""
+    """One system with its profile and seeds. Every question about it can use the same folder."""
 
     system: System
     profile: Profile
@@ -57,13 +56,15 @@ class Experiment:
         there = self.profile.projections.states.components
         if not 1 <= self.components <= there:
             raise InputError(
-                f"the profile has {there} components, so {self.components} cannot be had: "
+                f"components={self.components} is more than the {there} of the profile: "
                 f"profile with --components {self.components}, or give --components {there}"
             )
         if not self.partitions or len(set(self.partitions)) < len(self.partitions):
-            raise InputError(f"different numbers of partitions are needed, not {list(self.partitions)}")
+            raise InputError(f"partitions must be different numbers, at least one, not {list(self.partitions)}")
         if hasattr(self.oracle, "follow"):
-            raise InputError(f"answers are compared with texts or labels here, not by the oracle {self.oracle.name!r}")
+            raise InputError(
+                f"evaluate compares answers with texts or labels, which the oracle {self.oracle.name!r} does not"
+            )
         for name, number, least in (("seed", self.seed, 0), ("batch_size", self.batch_size, 1)):
             if number < least:
                 raise InputError(f"{name} must be at least {least}, not {number}")
@@ -81,16 +82,16 @@ class Experiment:
 
     @cached_property
     def narrowed(self) -> Profile:
-        """The profile with the components that are asked for, of what is projected already."""
+        """The profile cut to `components`, for vectors that are projected already."""
         return narrowed(self.profile, self.components)
 
     @cached_property
     def models(self) -> dict[int, AbstractModel]:
-        """By partitions; they take traces that are projected already."""
+        """The model for each number of partitions, for traces that are projected already."""
         return {m: self.narrowed.abstract(m) for m in self.partitions}
 
     def open(self) -> None:
-        """Make the folder, or see that it belongs to this experiment."""
+        """Make the folder, or check that it belongs to this experiment."""
         try:
             (self.folder / WORK).mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -104,8 +105,8 @@ class Experiment:
         elif known != about:
             differ = [f"{key} (was {known.get(key)}, is {about[key]})" for key in about if known.get(key) != about[key]]
             raise MismatchError(
-                f"{os.fspath(self.folder)!r} holds another experiment, which differs in {'; '.join(differ)}: "
-                "ask as it was begun, or give another folder"
+                f"{os.fspath(self.folder)!r} was started with different settings: {'; '.join(differ)}. "
+                "Use the original settings, or another folder"
             )
 
     def _about(self) -> dict[str, Any]:
@@ -130,10 +131,10 @@ def narrowed(profile: Profile, components: int) -> Profile:
 
 
 def _first(rows: Rows, components: int) -> Rows:
-    found = Rows(min(components, rows.width))
+    first = Rows(min(components, rows.width))
     for block in rows.blocks():
-        found.append(block[:, :components])
-    return found
+        first.append(block[:, :components])
+    return first
 
 
 def _identity(projection: Projection, components: int) -> Projection:
@@ -143,7 +144,9 @@ def _identity(projection: Projection, components: int) -> Projection:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Sums of several threads may differ in their last bits from those of one, and one is what every process has."""
+    """Limit torch to one thread, as in worker processes: sums by several threads may differ in their last bits."""
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -1,4 +1,4 @@
-"""Figures, drawn by matplotlib, which is asked for only when one is drawn."""
+"""Figures, drawn with matplotlib, which is imported when it is needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deepcruiser.errors import InputError
 
 Figure = Any
 
-#: Told apart by those who see colours otherwise, too.
+#: The palette of Okabe and Ito, which people with a colour vision deficiency can tell apart.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#7f7f7f", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 GUIDED, RANDOM, NONE = COLOURS[0], COLOURS[1], COLOURS[3]
 STYLE = {
@@ -24,17 +24,17 @@ STYLE = {
     "legend.frameon": False,
     "legend.fontsize": 8,
     "svg.fonttype": "none",
-    "svg.hashsalt": "deepcruiser",  # so that the same numbers give the same file
+    "svg.hashsalt": "deepcruiser",  # the same numbers give the same file
 }
 
 
-def check_there() -> None:
-    """Refuse before hours of work, not behind them."""
+def check_matplotlib() -> None:
+    """Raise an error if matplotlib is missing, before hours of work instead of after them."""
     _matplotlib()
 
 
 def panels(columns: int, rows: int = 1, *, width: float = 2.6, height: float = 2.6, **options: Any) -> tuple[Any, Any]:
-    """A figure, and its panels side by side."""
+    """A figure and its panels."""
     from matplotlib.figure import Figure as Drawn
 
     figure = Drawn(figsize=(width * columns, height * rows), layout="constrained")
@@ -45,14 +45,14 @@ def panels(columns: int, rows: int = 1, *, width: float = 2.6, height: float = 2
 
 
 def log_norm(least: float, most: float) -> Any:
-    """Shades by the logarithm of a count; with a least count below 1, that of 1 is seen."""
+    """Colours by the logarithm of a count. A `least` below 1 makes a count of 1 visible."""
     from matplotlib.colors import LogNorm
 
     return LogNorm(least, max(most, 2 * least))
 
 
 def save(draw: Callable[[], Figure], folder: Path, name: str) -> None:
-    """Draw a figure and write it as SVG and as PNG."""
+    """Draw a figure and write it as SVG and PNG."""
     with _matplotlib().rc_context(STYLE):
         figure = draw()
         for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 150})):

@@ -1,4 +1,4 @@
-"""One page of all answers: sections are put in between marks, and what is written around them stays."""
+"""One page with the sections of all results. Sections stand between marks; the text around them is kept."""
 
 from __future__ import annotations
 
@@ -14,22 +14,26 @@ from deepcruiser.errors import FileError
 SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
 
 
-def put_together(folders: Sequence[Path], page: Path) -> list[str]:
-    """Put the sections of the folders on the page, new or in the place of those before; figures and tables beside it.
+def update_page(folders: Sequence[Path], page: Path) -> list[str]:
+    """Add the sections in the folders to the page or replace them there; copy figures and tables beside it.
 
-    A section `rq1` stands between `<!-- rq1 -->` and `<!-- end of rq1 -->`; those that a page has no marks for come
-    at its end. Returns the names of the sections.
+    The section `rq1` stands between `<!-- rq1 -->` and `<!-- end of rq1 -->`. A section without marks goes to the end
+    of the page. Returns the names of the sections.
     """
     text = page.read_text(encoding="utf-8") if page.is_file() else "# Results\n"
     beside = page.with_suffix("")
-    found = [(name, folder) for name in SECTIONS for folder in folders if (folder / f"{name}.md").is_file()]
-    if not found:
+    sections = [(name, folder) for name in SECTIONS for folder in folders if (folder / f"{name}.md").is_file()]
+    if not sections:
         where = ", ".join(repr(os.fspath(folder)) for folder in folders)
-        raise FileError(f"there are no answers in {where}: ask first, for example `deepcruiser evaluate rq1`")
+        raise FileError(
+            f"there are no results in {where}: ask a question first, for example `deepcruiser evaluate rq1`"
+        )
     if not page.parent.is_dir():
-        raise FileError(f"cannot write {os.fspath(page)!r}: there is no folder {os.fspath(page.parent)!r}")
+        raise FileError(
+            f"cannot write {os.fspath(page)!r}: there is no folder {os.fspath(page.parent)!r}; create it first"
+        )
     beside.mkdir(exist_ok=True)
-    for name, folder in found:
+    for name, folder in sections:
         section = (folder / f"{name}.md").read_text(encoding="utf-8").rstrip()
         section = section.replace(f"]({name}.svg)", f"]({beside.name}/{name}.svg)")
         tables = [path.name for path in sorted(folder.glob(f"{name}*.csv")) if not path.stem.endswith("-data")]
@@ -39,7 +43,7 @@ def put_together(folders: Sequence[Path], page: Path) -> list[str]:
         text = _placed(text, name, f"{section}\n* tables: {links}")
     with atomic_write(page) as file:
         file.write(text.encode())
-    return [name for name, _ in found]
+    return [name for name, _ in sections]
 
 
 def _copy(path: Path, to: Path) -> None:
@@ -47,7 +51,7 @@ def _copy(path: Path, to: Path) -> None:
         data = path.read_bytes()
     except OSError as error:
         said = (error.strerror or str(error)).lower()
-        raise FileError(f"cannot read {os.fspath(path)!r}: {said}; ask the question again to have it") from None
+        raise FileError(f"cannot read {os.fspath(path)!r}: {said}; ask the question again to write it") from None
     with atomic_write(to) as file:
         file.write(data)
 

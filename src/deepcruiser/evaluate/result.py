@@ -1,15 +1,14 @@
-"""An answer to a question: tables, data, a figure, and the words between them."""
+"""The result of a question: tables, data, a figure, and the text between them."""
 
 from __future__ import annotations
 
 import os
 import platform
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.versions import versions
@@ -19,7 +18,7 @@ from deepcruiser.evaluate.tables import Table
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a question came to. `data` is what the tables rest on, `seconds` the time that its runs took."""
+    """The result of a question. `data` holds the numbers under the tables; `seconds` is the time of its runs."""
 
     name: str
     title: str
@@ -44,7 +43,9 @@ class Answer:
     def _section(self, command: str, seed: int, jobs: int, device: str) -> str:
         parts = [f"## {self.title}"]
         for table in self.tables:
-            parts += [table.caption] * bool(table.caption) + [table.markdown().rstrip()]
+            if table.caption:
+                parts.append(table.caption)
+            parts.append(table.markdown().rstrip())
         parts += [f"![{self.title}]({self.name}.svg)", *self.said]
         facts: Mapping[str, str] = {
             "command": f"`{command}`",
@@ -59,24 +60,27 @@ class Answer:
     def _time(self, jobs: int) -> str:
         if not self.runs:
             return "seconds, nothing was run"
-        return f"{self.seconds / 60:.1f} minutes of work for {self.runs:,} runs, by {jobs} process{'es' * (jobs > 1)}"
+        processes = "process" if jobs == 1 else "processes"
+        return f"{self.seconds / 60:.1f} minutes of work for {self.runs:,} runs, by {jobs} {processes}"
 
 
 def machine(device: str = "") -> str:
-    """The processors, without the machine's name."""
+    """The processors and the GPU of this machine; not its name."""
     model = ""
     if Path("/proc/cpuinfo").is_file():
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
         model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    found = f"{os.cpu_count()} cores, {model or platform.processor() or platform.machine()}"
+    text = f"{os.cpu_count()} cores, {model or platform.processor() or platform.machine()}"
     if device.startswith("cuda"):
-        found += f", {torch.cuda.get_device_name(device)}"
-    return found
+        import torch
+
+        text += f", {torch.cuda.get_device_name(device)}"
+    return text
 
 
 def device_of(system: Any) -> str:
-    """Where the network of a system is, as far as it can be told."""
-    net = getattr(system, "net", None)
-    if not isinstance(net, torch.nn.Module):
+    """The device of a system's network; empty if the network is not a PyTorch module."""
+    net, torch = getattr(system, "net", None), sys.modules.get("torch")
+    if torch is None or not isinstance(net, torch.nn.Module):
         return ""
     return next((str(parameter.device) for parameter in net.parameters()), "")

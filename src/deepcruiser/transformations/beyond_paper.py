@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy import signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import InputError, MismatchError
@@ -86,6 +85,8 @@ class Reverb(Transformation):
     RANGES: ClassVar[dict[str, Range]] = {"rt60_seconds": (0.1, 0.3), "direct_db": (10, 20)}
 
     def __call__(self, audio: Audio) -> Audio:
+        from scipy import signal
+
         first = round(FIRST_ECHO_SECONDS * audio.rate)
         count = round(self.rt60_seconds * audio.rate)
         if count == 0 or len(audio) <= first:

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, ndimage, signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Transformation, amplitude, fitted, level, peak
@@ -66,6 +65,8 @@ def mixed(audio: Audio, noise: npt.NDArray[np.float32], snr_db: float) -> Audio:
 
 def percussive(samples: npt.NDArray[np.float64], rate: int) -> npt.NDArray[np.float64]:
     """What is broad in frequency and brief in time (Fitzgerald's median filters with soft masks)."""
+    from scipy import fft, signal
+
     hop = max(SMALLEST_WINDOW, round(WINDOW_SECONDS * rate)) // OVERLAP
     size = hop * OVERLAP
     window = signal.get_window("hann", size)
@@ -89,6 +90,8 @@ def medians(rows: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32
 
     All rows in one, each between its own mirror images, since scipy is ten times as fast on a single long row.
     """
+    from scipy import ndimage
+
     margin = count // 2
     long = np.pad(rows, ((0, 0), (margin, margin)), mode="symmetric")
     result: npt.NDArray[np.float32] = ndimage.median_filter(long.ravel(), size=count, mode="nearest")

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Samples, Transformation, fitted, peak
@@ -51,6 +50,8 @@ class DRC(Transformation):
 
         A level that falls by `step` dB a sample from each peak on is a running maximum once that slope is taken out.
         """
+        from scipy import signal
+
         floor = 10 ** (self.threshold_db / 20)  # softer samples change nothing
         db = 20 * np.log10(np.maximum(np.abs(samples), floor))
         step = 20 / np.log(10) / (RELEASE_SECONDS * rate)

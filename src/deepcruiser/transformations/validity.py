@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy import fft, ndimage, signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import MismatchError
@@ -106,6 +105,8 @@ def distance_db(one: Audio, other: Audio) -> float:
 
 def _moments(audio: Audio, seconds: float) -> npt.NDArray[np.float64]:
     """The level in dB of each band in each moment; none is below the floor."""
+    from scipy import fft, ndimage, signal
+
     hop = max(1, round(WINDOW_SECONDS * audio.rate / 2))
     samples = audio.samples[loud(audio, CORE_DB, margin_seconds=MARGIN_SECONDS)]
     padded = np.pad(samples / np.float32(peak(samples) or 1), (hop, 3 * hop))

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import signal
 
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Samples, Transformation, amplitude, fitted
@@ -64,6 +63,8 @@ class HighPassFilter(Transformation):
 
 def filtered(audio: Audio, cutoff_hz: float, kind: str, *, order: int = ORDER) -> Samples:
     """What a Butterworth filter ('lowpass' or 'highpass') lets through."""
+    from scipy import signal
+
     if not len(audio):
         return np.zeros(0)  # which scipy refuses
     sections = signal.butter(order, cutoff_hz, kind, fs=audio.rate, output="sos")

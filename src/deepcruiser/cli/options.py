@@ -1,0 +1,126 @@
+"""Options that several commands share, each declared once, as decorators.
+
+@click.command()
+@options.system
+@options.data("Test data: a corpus on disk, or FILE.py:NAME.")
+@options.json_output()
+def cover(system: str, data: str, as_json: bool) -> None: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+#: What a command is before and after it is decorated.
+Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator = Callable[[Command], Command]
+
+
+def together(*decorators: Decorator[Any]) -> Decorator[Any]:
+    """One decorator that adds several options; the help lists them in the order given."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+#: `system`: which network to run.
+system = click.option(
+    "--system",
+    required=True,
+    metavar="SYSTEM",
+    help="The network to run: FILE.py:NAME, a model file, 'process: COMMAND', or a built-in one.",
+)
+
+
+def data(help_text: str, *, required: bool = True, multiple: bool = False) -> Decorator[Any]:
+    """`data`: where the inputs are."""
+    return click.option("--data", required=required, multiple=multiple, metavar="PATH", help=help_text)
+
+
+def output(help_text: str, *, metavar: str = "FILE") -> Decorator[Any]:
+    """`output`: where the result is written."""
+    return click.option(
+        "-o", "--output", required=True, metavar=metavar, type=click.Path(path_type=Path), help=help_text
+    )
+
+
+#: `profile`, `partitions`, `input_partitions` and `model`: the abstract model, as `resolve.model_from` takes it.
+model_source = together(
+    click.option("--profile", metavar="FILE", help="The profile of the network; needs --partitions."),
+    click.option("--partitions", type=int, help="Number of intervals per component of a state; with --profile."),
+    click.option(
+        "--input-partitions",
+        default=10,
+        show_default=True,
+        help="Number of intervals per component of an input; with --profile.",
+    ),
+    click.option("--model", metavar="FILE", help="A saved model, instead of a profile and partitions."),
+)
+
+
+#: `wer_above`, `cer_above`, `disagreement`, `spans_below` and `against`: the oracle.
+oracle = together(
+    click.option("--wer-above", type=float, help="Fail if the word error rate exceeds this.  [default: 0.3]"),
+    click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
+    click.option(
+        "--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer (for classifiers)."
+    ),
+    click.option(
+        "--spans-below", type=float, help="Fail if the spans overlap with the seed's by less than this (for detectors)."
+    ),
+    click.option(
+        "--against",
+        type=click.Choice(["text", "output"]),
+        help="Compare with the seed's text or with the answer to the seed.  [default: the text if there is one]",
+    ),
+)
+
+
+#: `transformations`, `noise`, `ranges` and `mutations`: how inputs may be changed.
+mutations = together(
+    click.option(
+        "--transformations",
+        metavar="NAMES",
+        help="Transformations to use, separated by commas, or all.  [default: the nine of the paper]",
+    ),
+    click.option("--noise", metavar="FOLDER", help="Use AddBackgroundNoise with the recordings in this folder."),
+    click.option(
+        "--range",
+        "ranges",
+        multiple=True,
+        metavar="RANGE",
+        help="Range of a parameter, such as AddWhiteNoise.snr_db=25,40; can be repeated.",
+    ),
+    click.option("--mutations", metavar="NAME", help="Mutations of non-audio inputs: text, series, or FILE.py:NAME."),
+)
+
+
+#: `seed`
+seed = click.option("--seed", default=0, show_default=True, help="Random seed.")
+
+#: `batch_size`
+batch_size = click.option(
+    "--batch-size", default=16, show_default=True, type=click.IntRange(min=1), help="Number of inputs run at a time."
+)
+
+#: `limit_seconds`
+limit_seconds = click.option(
+    "--limit-seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0),
+    help="Time limit per batch in seconds; a slower batch counts as a time-out (0 turns the limit off).",
+)
+
+
+def json_output(help_text: str = "Print the result as JSON.") -> Decorator[Any]:
+    """`as_json`: output for programs."""
+    return click.option("--json", "as_json", is_flag=True, show_default=False, help=help_text)
