@@ -18,7 +18,7 @@ LAYERS = (
     ("corpora", "decoding", "features", "transformations", "stream"),
     ("abstraction",),
     ("criteria", "export"),
-    ("coverage", "oracles"),
+    ("alignment", "coverage", "oracles"),
     ("campaign",),
     ("evaluate", "report"),
     ("systems",),

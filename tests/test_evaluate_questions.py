@@ -15,7 +15,7 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.seeds import Seeds
-from deepcruiser.evaluate.abstraction import abstraction, told_apart
+from deepcruiser.evaluate.abstraction import abstraction
 from deepcruiser.evaluate.configurations import configurations
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.pool import Workers
@@ -24,6 +24,7 @@ from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq2 import rq2
 from deepcruiser.evaluate.rq3 import rq3
 from deepcruiser.evaluate.rq4 import rq4
+from deepcruiser.evaluate.statistics import superiority
 from deepcruiser.transformations import from_dict
 from tests.support import toy
 
@@ -161,13 +162,8 @@ def test_rq3_compares_with_both_baselines(folder: Path) -> None:
 
 
 def test_rq4_counts_distinct_failures() -> None:
-    from deepcruiser.evaluate.campaigns import word_errors
     from deepcruiser.evaluate.rq4 import distinct, failing_seeds, failures, mean_score, rejected
 
-    assert word_errors("Open the door", "hope in the  door") == [" > hope", "open > in"]
-    assert word_errors("turn the light off now", "turn light of now") == ["the > ", "off > of"]
-    assert word_errors("a b", "a b") == []
-    assert word_errors("", "noise") == ["noise"]
     ran = [
         {"seed": "a", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
         {"seed": "a", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
@@ -190,7 +186,7 @@ def test_rq4_shares_the_campaigns_of_rq3(folder: Path) -> None:
 
 
 def test_abstraction_tells_apart(folder: Path) -> None:
-    assert told_apart([0.9, 0.8, 0.5], [0.5, 0.1]) == (6 - 0.5) / 6
+    assert superiority([0.9, 0.8, 0.5], [0.5, 0.1]) == (6 - 0.5) / 6
     answer = asked(abstraction, folder, **SMALL)
     rows = answer.tables[0].rows
     assert [row["components"] for row in rows] == [1, 1, 2, 2, 3, 3]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from deepcruiser.evaluate.statistics import bootstrap, mann_whitney, median, pearson, spearman, without
+from deepcruiser.evaluate.statistics import bootstrap, mann_whitney, median, pearson, residuals, spearman
 
 
 def test_correlations_by_hand() -> None:
@@ -37,15 +37,15 @@ def test_what_a_third_variable_explains_is_gone() -> None:
     strength = kinds * 5 + rng.normal(size=600)
     x, y = -strength + rng.normal(size=600), strength + rng.normal(size=600)
     assert spearman(x, y) < -0.9
-    by_kind = pearson(without(x, groups=kinds), without(y, groups=kinds))
+    by_kind = pearson(residuals(x, groups=kinds), residuals(y, groups=kinds))
     assert -0.65 < by_kind < -0.35  # x and y share half of their variance within a kind
-    assert abs(pearson(without(x, strength, groups=kinds), without(y, strength, groups=kinds))) < 0.1
+    assert abs(pearson(residuals(x, strength, groups=kinds), residuals(y, strength, groups=kinds))) < 0.1
 
 
-def test_without_groups_is_the_deviation_from_the_mean() -> None:
+def test_residuals_without_groups_are_the_deviation_from_the_mean() -> None:
     values = np.array([1.0, 2.0, 6.0, 10.0, 20.0])
-    assert without(values) == pytest.approx(values - 7.8)
-    assert without(values, groups=np.array(list("aaabb"))) == pytest.approx([-2, -1, 3, -5, 5])
+    assert residuals(values) == pytest.approx(values - 7.8)
+    assert residuals(values, groups=np.array(list("aaabb"))) == pytest.approx([-2, -1, 3, -5, 5])
 
 
 def test_whole_seeds_are_drawn_again() -> None:
@@ -102,3 +102,14 @@ def test_median_lies_between_two_of_the_values() -> None:
     assert (ten.value, ten.low, ten.high) == (4.5, 1, 8)
     assert ten.confidence == pytest.approx(1 - 2 * 11 / 1024)
     assert (median([7]).low, median([7]).high, median([7]).confidence) == (7, 7, 0)
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=40))
+def test_interval_of_the_median_is_that_of_scipys_quantile_test(values: list[int]) -> None:
+    found = median(values)
+    interval = stats.quantile_test(values, p=0.5).confidence_interval(0.9)
+    if found.confidence >= 0.9:
+        assert (found.low, found.high) == (interval.low, interval.high)
+    else:  # scipy has no interval for so few values
+        assert (found.low, found.high) == (min(values), max(values))
+        assert len(values) < 5

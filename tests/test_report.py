@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jiwer
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran, Seeded
 from deepcruiser.criteria import FIVE
-from deepcruiser.report.alignment import differences, word_errors
 from deepcruiser.report.data import Gathering
 from deepcruiser.report.page import as_script, gathered, shown, write_page
 from deepcruiser.report.sounds import compressed, outline
@@ -105,24 +103,6 @@ def test_many_cells_are_drawn_coarser_and_none_is_lost() -> None:
     drawn = _projected([cells, cells[:0]], 0, 1)
     assert drawn["coarse"] == 4
     assert sum(row[2] for row in drawn["rows"]) == len(cells)
-
-
-@given(st.lists(st.sampled_from("ab c d".split()), max_size=7), st.lists(st.sampled_from("ab c d".split()), max_size=7))
-def test_marked_words_are_the_errors_that_jiwer_counts(reference: list[str], output: list[str]) -> None:
-    pieces = word_errors(" ".join(reference), " ".join(output))
-    assert pieces is not None
-    assert " ".join(a for a, _ in pieces if a).split() == reference
-    assert " ".join(b for _, b in pieces if b).split() == output
-    wrong = sum(max(len(a.split()), len(b.split())) for a, b in pieces if a != b)
-    if reference:
-        assert wrong == round(jiwer.wer(" ".join(reference), " ".join(output)) * len(reference))
-
-
-@given(st.text(max_size=20), st.text(max_size=20))
-def test_marked_characters_make_up_both_texts(before: str, now: str) -> None:
-    pieces = differences(before, now)
-    assert "".join(a for a, _ in pieces) == before
-    assert "".join(b for _, b in pieces) == now
 
 
 def test_a_sound_is_compressed_to_what_it_was_and_its_outline_is_its_loudness(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writing files whole or not at all."""
+"""Files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from deepcruiser.errors import FileError
+from deepcruiser.errors import FileError, reason
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write to that takes the place of `path` when the block ends well, and vanishes when it does not."""
+    """Open a temporary file that replaces `path` when the block succeeds and is deleted when it fails."""
     target = Path(path)
     if not target.parent.is_dir():
         folder = os.fspath(target.parent)
@@ -24,16 +24,16 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:
-        raise FileError(f"cannot write {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}") from None
+        raise FileError(f"cannot write {os.fspath(path)!r}: {reason(error)}") from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files that only their owner can read
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp creates files that only their owner can read
         os.replace(temporary, target)
     except BaseException as error:
         os.unlink(temporary)
         if isinstance(error, OSError):
-            raise FileError(f"cannot write {os.fspath(path)!r}: {(error.strerror or str(error)).lower()}") from error
+            raise FileError(f"cannot write {os.fspath(path)!r}: {reason(error)}") from error
         raise

@@ -17,9 +17,12 @@ import soundfile as sf
 import soxr
 
 from deepcruiser.atomic import atomic_write
-from deepcruiser.errors import FileError, InputError
+from deepcruiser.errors import FileError, InputError, reason
 
-#: What `write` makes of a suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
+#: The suffixes of the recordings that `read` decodes.
+AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
+
+#: The encodings of `write` by suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
 
 #: Frames decoded at a time: the length that a file claims is never believed, and never allocated.
@@ -83,10 +86,10 @@ class Audio:
         try:
             samples, rate = _decode(path, offset, duration)
         except OSError as error:
-            raise FileError(f"cannot read {path}: {_reason(error)}") from error
+            raise FileError(f"cannot read {path}: {_why(error)}") from error
         except (TypeError, ValueError, sf.SoundFileError) as error:  # soundfile's own for .raw, an odd path, a bad file
             needed = "needed a whole WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file"
-            raise FileError(f"cannot read {path}: {_reason(error)}; {needed}") from error
+            raise FileError(f"cannot read {path}: {_why(error)}; {needed}") from error
         try:
             return cls(samples, rate)
         except InputError as error:
@@ -105,7 +108,7 @@ class Audio:
         try:
             data = self._encoded(*ENCODINGS[path.suffix.lower()])
         except sf.SoundFileError as error:
-            raise FileError(f"cannot write {path}: {_reason(error)}") from error
+            raise FileError(f"cannot write {path}: {_why(error)}") from error
         with atomic_write(path) as file:
             file.write(data)
 
@@ -205,10 +208,10 @@ def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
     return np.concatenate(blocks)
 
 
-def _reason(error: Exception) -> str:
+def _why(error: Exception) -> str:
     if isinstance(error, FileNotFoundError):
         return "there is no such file"
     if isinstance(error, OSError):
-        return (error.strerror or str(error)).lower()
-    said = str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
-    return said[:1].lower() + said[1:]
+        return reason(error)
+    message = str(getattr(error, "error_string", error)).removeprefix("Error : ").rstrip(".")
+    return message[:1].lower() + message[1:]

@@ -1,11 +1,11 @@
-"""Everything that DeepCruiser raises on purpose.
+"""The errors that DeepCruiser raises.
 
     DeepCruiserError
       InputError       a value, an array or an option is not what was needed
       FileError        a file is missing, damaged, or of another kind or version
-      MismatchError    two things do not belong together: a profile and another network, say
+      MismatchError    two things do not belong together, such as a profile and another network
 
-A message says what was given, what was needed and what to do, so the command line prints it as it is:
+A message says what was given, what was needed and what to do. The command line prints it as it is:
 
     try:
         model = dc.AbstractModel.load("asr.model")
@@ -15,7 +15,7 @@ A message says what was given, what was needed and what to do, so the command li
 
 
 class DeepCruiserError(Exception):
-    """The base of all errors of this package; catching it catches them all."""
+    """The base class of all errors of this package."""
 
 
 class InputError(DeepCruiserError, ValueError):
@@ -28,3 +28,8 @@ class FileError(DeepCruiserError):
 
 class MismatchError(DeepCruiserError):
     """Two things that were given together do not belong together."""
+
+
+def reason(error: BaseException) -> str:
+    """Why reading or writing failed, in lower case, to end a message with: "no such file or directory"."""
+    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -169,8 +169,6 @@ class AbstractModel:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractModel) and self.fingerprint == other.fingerprint
 
-    __hash__ = None  # type: ignore[assignment]
-
     @cached_property
     def fingerprint(self) -> str:
         """A text that is the same for two models just when their abstraction and their counts are."""

@@ -141,8 +141,6 @@ class Profile:
             and self.inputs == other.inputs
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the profile to one file, whole or not at all."""
         arrays: dict[str, npt.NDArray[Any] | Rows] = {

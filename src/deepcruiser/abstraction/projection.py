@@ -137,8 +137,6 @@ class Projection:
             and np.array_equal(self.axes, other.axes)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 def _fix_signs(axes: FloatArray) -> FloatArray:
     """Turn each axis so that its largest loading is positive; of equal ones, up to rounding, the first."""

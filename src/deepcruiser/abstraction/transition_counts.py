@@ -70,8 +70,6 @@ class Counts:
             np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
         )
 
-    __hash__ = None  # type: ignore[assignment]
-
 
 def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inputs: int) -> IntArray:
     """(source, action, target) as one number, in the same order."""

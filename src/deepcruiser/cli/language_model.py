@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from deepcruiser.cli import options
-from deepcruiser.errors import FileError
+from deepcruiser.errors import FileError, reason
 
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
 
@@ -77,5 +77,4 @@ def lines(path: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise FileError(f"{str(path)!r} is no text in UTF-8: {error.reason} at byte {error.start}") from None
     except (OSError, EOFError, lzma.LZMAError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise FileError(f"cannot read {str(path)!r}: {reason}") from None
+        raise FileError(f"cannot read {str(path)!r}: {reason(error)}") from None

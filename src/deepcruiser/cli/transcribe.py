@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.audio import Audio
+from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.cli import options
 from deepcruiser.corpora import read_corpus
-from deepcruiser.corpora.corpus import AUDIO_SUFFIXES, Sample
+from deepcruiser.corpora.corpus import Sample
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.systems import load_system
 

@@ -10,10 +10,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.audio import Audio
-from deepcruiser.errors import FileError, InputError
+from deepcruiser.audio import AUDIO_SUFFIXES, Audio
+from deepcruiser.errors import FileError, InputError, reason
 
-AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
 
 
@@ -84,7 +83,7 @@ def _array(path: Path) -> npt.NDArray[Any]:
             # np.load would take an archive or a pickle for what they are, and recommend to trust them.
             array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
-        raise FileError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(f"cannot read {path}: {reason(error)}") from error
     except Exception as error:  # a damaged header makes numpy raise nearly anything
         said = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
         what = said[:1].lower() + said[1:]

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from deepcruiser.corpora.corpus import AUDIO_SUFFIXES, INPUT_SUFFIXES, Corpus, Sample
+from deepcruiser.audio import AUDIO_SUFFIXES
+from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Corpus, Sample
 from deepcruiser.corpora.lists import csv_table, kaldi, librispeech, named, nemo, tsv
-from deepcruiser.errors import FileError, InputError
+from deepcruiser.errors import FileError, InputError, reason
 
 LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv")
 
@@ -29,7 +30,7 @@ def read_corpus(path: str | os.PathLike[str]) -> Corpus:
         whole = Path(os.path.abspath(path))  # so that "corpora/.." has a name as well
         return Corpus(whole.name if path.is_dir() else whole.stem, samples)
     except OSError as error:
-        raise FileError(f"cannot read {error.filename or path}: {(error.strerror or str(error)).lower()}") from error
+        raise FileError(f"cannot read {error.filename or path}: {reason(error)}") from error
     except InputError as error:
         raise FileError(f"cannot use {path}: {error}") from error
 

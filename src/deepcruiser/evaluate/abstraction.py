@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from deepcruiser.evaluate.configurations import saturation
 from deepcruiser.evaluate.experiment import Experiment, narrowed
@@ -17,6 +16,7 @@ from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import visited
+from deepcruiser.evaluate.statistics import superiority
 from deepcruiser.evaluate.tables import Table, shares
 
 
@@ -74,18 +74,10 @@ def _rows(
                 "again": _mean(repeated),
                 "mutants": _mean(near),
                 "another": _mean(far),
-                "told apart": told_apart(near, far),
+                "told apart": superiority(near, far),
             }
         )
     return rows
-
-
-def told_apart(near: Sequence[float], far: Sequence[float]) -> float:
-    """The chance that one of the near exceeds one of the far, ties counting half."""
-    if not near or not far:
-        return float("nan")
-    ranks = stats.rankdata([*near, *far])[: len(near)]
-    return float((ranks.sum() - len(near) * (len(near) + 1) / 2) / (len(near) * len(far)))
 
 
 def _mean(values: Sequence[float]) -> float:

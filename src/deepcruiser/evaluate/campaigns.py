@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import jiwer
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.alignment import word_errors
 from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.guide import Guide
@@ -147,21 +147,6 @@ def _noted(event: Ran, record: Record, reference: Any) -> dict[str, Any]:
         "score": event.score,
         "errors": word_errors(reference, event.output) if event.outcome == "failed" else [],
     }
-
-
-def word_errors(reference: Any, output: Any) -> list[str]:
-    """What became of which word, in order: the same list is the same failure, however it sounded."""
-    if not isinstance(reference, str) or not isinstance(output, str):
-        return [repr(output)[:200]]
-    right, heard = reference.lower().split(), output.lower().split()
-    if not right:
-        return heard
-    (chunks,) = jiwer.process_words(" ".join(right), " ".join(heard)).alignments
-    return [
-        f"{' '.join(right[c.ref_start_idx : c.ref_end_idx])} > {' '.join(heard[c.hyp_start_idx : c.hyp_end_idx])}"
-        for c in chunks
-        if c.type != "equal"
-    ]
 
 
 def _read(path: Path) -> dict[str, Any]:

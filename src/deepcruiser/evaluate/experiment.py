@@ -22,7 +22,7 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.campaign.spec import mutations_component
-from deepcruiser.errors import FileError, InputError, MismatchError
+from deepcruiser.errors import FileError, InputError, MismatchError, reason
 from deepcruiser.evaluate.run_cache import RunCache
 from deepcruiser.oracles import Oracle
 from deepcruiser.spooled_rows import Rows
@@ -95,8 +95,7 @@ class Experiment:
         try:
             (self.folder / WORK).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            said = (error.strerror or str(error)).lower()
-            raise FileError(f"cannot write to the folder {os.fspath(self.folder)!r}: {said}") from None
+            raise FileError(f"cannot write to the folder {os.fspath(self.folder)!r}: {reason(error)}") from None
         about, path = json.loads(json.dumps(self._about())), self.folder / ABOUT
         known = _read(path) if path.exists() else None
         if known is None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deepcruiser.atomic import atomic_write
-from deepcruiser.errors import FileError
+from deepcruiser.errors import FileError, reason
 
 #: The order of the sections on a new page.
 SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
@@ -50,8 +50,9 @@ def _copy(path: Path, to: Path) -> None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        said = (error.strerror or str(error)).lower()
-        raise FileError(f"cannot read {os.fspath(path)!r}: {said}; ask the question again to write it") from None
+        raise FileError(
+            f"cannot read {os.fspath(path)!r}: {reason(error)}; ask the question again to write it"
+        ) from None
     with atomic_write(to) as file:
         file.write(data)
 

@@ -16,7 +16,7 @@ from deepcruiser.evaluate.mutants import Family, choose_seeds, families, is_righ
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq1 import column, measured, values
-from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, spearman, without
+from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, residuals, spearman
 from deepcruiser.evaluate.tables import Row, Table
 
 TIMES = 1000
@@ -81,7 +81,7 @@ def overall(
         "Spearman": interval(spearman, x, y),
         "Pearson": interval(pearson, x, y),
         **{
-            name: interval(pearson, *(without(ranks(v), *more, groups=groups) for v in (x, y)))
+            name: interval(pearson, *(residuals(ranks(v), *more, groups=groups) for v in (x, y)))
             for name, (groups, more) in given.items()
         },
         "Spearman of transitions": interval(spearman, pairs, y),

@@ -1,4 +1,4 @@
-"""What the tables rest on: correlations with their intervals, a rank test that is exact, and medians."""
+"""Correlations with confidence intervals, an exact rank test, and medians."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 
-#: Up to so many ways to divide the values, a rank test counts them all.
+#: Up to this many ways to divide the values, the rank test counts them all.
 _EXACT = 200_000
-#: The least confidence of an interval around a median.
+#: The confidence that the interval of a median should have.
 _CONFIDENCE = 0.9
 
 
 def pearson(x: Floats, y: Floats) -> float:
-    """The correlation of two variables; not a number where one of them does not vary."""
-    x, y = x - x.mean(), y - y.mean()
-    spread = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / spread if spread > 1e-12 * len(x) else float("nan")
+    """The correlation of two variables; NaN if one of them is constant, up to rounding."""
+    if x.std() * y.std() <= 1e-12:
+        return float("nan")
+    return float(np.corrcoef(x, y)[0, 1])
 
 
 def ranks(values: Floats) -> Floats:
-    """The ranks, from 1; equal values have the mean of theirs."""
+    """The ranks from 1; equal values get the mean of their ranks."""
     return np.asarray(stats.rankdata(values), np.float64)
 
 
 def spearman(x: Floats, y: Floats) -> float:
-    """The correlation of the ranks."""
+    """The rank correlation of two variables."""
     return pearson(ranks(x), ranks(y))
 
 
-def without(values: Floats, *known: Floats, groups: npt.NDArray[Any] | None = None) -> Floats:
-    """What is left of the values when a linear function of the known variables is taken away, in each group apart."""
+def residuals(values: Floats, *known: Floats, groups: npt.NDArray[Any] | None = None) -> Floats:
+    """Residuals after regressing the values on `known` within each group."""
     groups = np.zeros(len(values), int) if groups is None else groups
     left = np.empty(len(values))
     for group in np.unique(groups):
@@ -50,7 +50,7 @@ def without(values: Floats, *known: Floats, groups: npt.NDArray[Any] | None = No
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval."""
+    """A value with its confidence interval."""
 
     value: float
     low: float
@@ -73,51 +73,60 @@ def bootstrap(
     rng: np.random.Generator,
     times: int = 1000,
 ) -> Estimate:
-    """A measure of two variables with the interval that holds it with 95 % confidence.
+    """A measure of two variables with a 95 % confidence interval.
 
-    Whole clusters are drawn again, since the mutants of one seed are no independent cases.
+    Resamples whole clusters, since the mutants of one seed do not vary independently.
     """
     members = [np.flatnonzero(clusters == cluster) for cluster in np.unique(clusters)]
     drawn = []
     for _ in range(times):
         rows = np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
         drawn.append(measure(x[rows], y[rows]))
-    found = np.array(drawn)
-    found = found[np.isfinite(found)]
-    low, high = np.quantile(found, (0.025, 0.975)) if len(found) else (np.nan, np.nan)
+    values = np.array(drawn)
+    values = values[np.isfinite(values)]
+    low, high = np.quantile(values, (0.025, 0.975)) if len(values) else (np.nan, np.nan)
     return Estimate(measure(x, y), float(low), float(high))
 
 
 @dataclass(frozen=True)
 class RankTest:
-    """Mann and Whitney's: `p` is two-sided, `superiority` the chance that one of the first exceeds one of the second.
-
-    Ties count half. 0.5 means no difference.
-    """
+    """The rank test of Mann and Whitney: a two-sided `p`, and the `superiority` of the first sample."""
 
     p: float
     superiority: float
 
 
+def superiority(first: Sequence[float], second: Sequence[float]) -> float:
+    """The chance that a value of the first sample exceeds one of the second; ties count half, 0.5 is no difference."""
+    if not len(first) or not len(second):
+        return float("nan")
+    n = len(first)
+    rank_sum = ranks(np.array([*first, *second], np.float64))[:n].sum()
+    return float((rank_sum - n * (n + 1) / 2) / (n * len(second)))
+
+
 def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
-    """Compare two samples by ranks; exactly, ties included, as long as all ways to divide them can be counted."""
-    together = ranks(np.array([*first, *second], np.float64))
+    """Compare two samples by ranks; exactly, ties included, if all ways to divide the values can be counted.
+
+    With ties the distribution may be skewed. Then p is the chance of a rank sum at least as far from its expectation,
+    where `scipy.stats.mannwhitneyu` with a `PermutationMethod` doubles the smaller tail (and refuses samples of one).
+    """
     n, m = len(first), len(second)
     if not n or not m:
         return RankTest(float("nan"), float("nan"))
-    superiority = float((together[:n].sum() - n * (n + 1) / 2) / (n * m))
     if comb(n + m, n) > _EXACT:
-        found = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic")
-        return RankTest(float(found.pvalue), superiority)
+        result = stats.mannwhitneyu(first, second, alternative="two-sided", method="asymptotic")
+        return RankTest(float(result.pvalue), superiority(first, second))
+    both = ranks(np.array([*first, *second], np.float64))
     expected = n * (n + m + 1) / 2
-    distance = abs(together[:n].sum() - expected)
-    sums = np.array([together[list(rows)].sum() for rows in combinations(range(n + m), n)])
-    return RankTest(float(np.mean(np.abs(sums - expected) >= distance - 1e-9)), superiority)
+    distance = abs(both[:n].sum() - expected)
+    sums = np.array([both[list(rows)].sum() for rows in combinations(range(n + m), n)])
+    return RankTest(float(np.mean(np.abs(sums - expected) >= distance - 1e-9)), superiority(first, second))
 
 
 @dataclass(frozen=True)
 class Median:
-    """A median with two of the values between which that of all campaigns lies, with the confidence said."""
+    """A median, and an interval that contains the median of the population with the given confidence."""
 
     value: float
     low: float
@@ -126,17 +135,16 @@ class Median:
 
 
 def median(values: Sequence[float]) -> Median:
-    """The median, and the closest pair of values from either end that hold the true one with 90 % confidence.
+    """The median, and the narrowest interval between two values, as far from either end, of 90 % confidence.
 
-    No distribution is assumed; with four values or fewer the least and the greatest have less confidence than that.
+    It assumes no distribution (the sign test). With four values or fewer, the interval is from the smallest to the
+    largest value and has less confidence than that.
     """
     ascending, n = np.sort(np.asarray(values, np.float64)), len(values)
     if not n:
         return Median(*[float("nan")] * 4)
-
-    def confidence(aside: int) -> float:
-        return float(1 - 2 * stats.binom.cdf(aside, n, 0.5))
-
-    aside = max((k for k in range((n + 1) // 2) if confidence(k) >= _CONFIDENCE), default=0)
-    low, high = float(ascending[aside]), float(ascending[n - 1 - aside])
-    return Median(float(np.median(ascending)), low, high, max(0.0, confidence(aside)))
+    # The interval from value i to value n - 1 - i misses the true median if i or fewer values lie on one side of it.
+    confidences = 1 - 2 * stats.binom.cdf(np.arange((n + 1) // 2), n, 0.5)
+    skipped = max(0, int(np.count_nonzero(confidences >= _CONFIDENCE)) - 1)
+    low, high = float(ascending[skipped]), float(ascending[n - 1 - skipped])
+    return Median(float(np.median(ascending)), low, high, max(0.0, float(confidences[skipped])))

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from deepcruiser.alignment import transcript_pieces
 from deepcruiser.campaign.events import Event, Ran
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion, criterion
 from deepcruiser.errors import InputError
-from deepcruiser.report.alignment import word_errors
 from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.format import group_of
 from deepcruiser.report.inputs import Inputs
@@ -89,7 +89,9 @@ class Gathering:
 
     def _failure(self, test: FailedTest) -> dict[str, Any]:
         by_character = self._measure == "CER"
-        pieces = word_errors(test.reference, test.output, by_character=by_character) if test.kind == "wrong" else None
+        pieces = (
+            transcript_pieces(test.reference, test.output, by_character=by_character) if test.kind == "wrong" else None
+        )
         return {
             **test.to_dict(),
             "recipe": [str(step) for step in test.recipe],

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from deepcruiser.alignment import character_pieces
 from deepcruiser.audio import Audio
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.report.alignment import differences
 from deepcruiser.report.sounds import outline
 
 #: Of longer texts, the beginning is shown; of series, so many points of so many channels.
@@ -34,7 +34,7 @@ class Inputs:
             seed, mutant = self._look("seeds", position), self._look("failed", number)
             self._of[number] = {"form": mutant["form"], "seed": seed, "mutant": mutant}
             if seed["form"] == mutant["form"] == "text":
-                self._of[number] = {"form": "text", "pieces": differences(seed["text"], mutant["text"])}
+                self._of[number] = {"form": "text", "pieces": character_pieces(seed["text"], mutant["text"])}
         return self._of[number]
 
     def audio(self, file: str) -> Audio:

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, reason
 from deepcruiser.report.data import Gathering
 from deepcruiser.report.inputs import INPUT_FILE
 from deepcruiser.report.page import gathered, rendered, section, shown
@@ -122,8 +122,7 @@ def serving(folder: str | os.PathLike[str], port: int = 0) -> Iterator[str]:
     try:
         server = _Server(folder, port)
     except (OSError, OverflowError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"cannot show the campaign on port {port}: {said.lower()}; give another, or 0") from None
+        raise InputError(f"cannot show the campaign on port {port}: {reason(error)}; give another, or 0") from None
     thread = threading.Thread(target=server.serve_forever, daemon=True, name="the live page")
     thread.start()
     try:

@@ -11,13 +11,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from deepcruiser.audio import Audio
+from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.transformations.base import Range, Transformation, amplitude, fitted, peak
 from deepcruiser.transformations.clearness import mixed
 from deepcruiser.transformations.volume import filtered
-
-RECORDINGS = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 
 #: The first echo of a small room comes so long after the direct sound.
 FIRST_ECHO_SECONDS = 0.003
@@ -61,10 +59,10 @@ class AddBackgroundNoise(Transformation):
         """Choose a recording of the folder, where to begin, and the level."""
         if folder is None:
             raise InputError("AddBackgroundNoise needs a folder of recordings: draw(rng, folder='noise')")
-        files = (path for path in Path(folder).glob("*") if path.suffix.lower() in RECORDINGS and path.is_file())
+        files = (path for path in Path(folder).glob("*") if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file())
         found = sorted(map(str, files))
         if not found:
-            raise InputError(f"there are no recordings ({', '.join(RECORDINGS)}) in the folder {folder}")
+            raise InputError(f"there are no recordings ({', '.join(AUDIO_SUFFIXES)}) in the folder {folder}")
         recording = found[int(rng.integers(len(found)))]
         chosen = cls._drawn(rng, ranges)
         return cls(recording, **chosen, digest=_digest(recording))
