@@ -1,7 +1,7 @@
-# make demo    see it at work          make test    the tests
-# make check   format, lint, types, tests         make bench   the ratios of benchmarks/
-# Each does its own set-up: a virtual environment in .venv with what pyproject.toml names, torch as in constraints.txt;
-# what only tests and benchmarks need is installed for them.
+# make demo    try everything                     make test    run the tests
+# make check   format, lint, types, tests         make bench   measure the ratios of benchmarks/
+# Each target first sets up a virtual environment in .venv with the dependencies of pyproject.toml and the torch of
+# constraints.txt. The targets for developers install the development dependencies too.
 
 PYTHON ?= python3.11
 BIN := .venv/bin
@@ -37,7 +37,7 @@ clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(INSTALLED): pyproject.toml constraints.txt
-	@command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed; name yours with: make PYTHON=python3 ..."; exit 1; }
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) was not found; Python 3.11 or later is needed, name yours with: make PYTHON=python3 ..."; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e .
 	@touch $@

@@ -44,7 +44,7 @@ def square(x: float, y: float, side: float, colour: str, more: str = "") -> str:
 
 def reached(model: dc.AbstractModel, system: dc.System, texts: list[str]) -> set[Cell]:
     """The cells that the states go through on the texts."""
-    return {tuple(cell) for run in system.run(texts) for cell in model.cells(run.trace)[0].tolist()}
+    return {tuple(cell) for run in system.run(texts) for cell in model.cells(run.traced)[0].tolist()}
 
 
 def state_space() -> str:

@@ -49,7 +49,7 @@ def main() -> None:
     print(system)
     rate = dc.CharacterErrorRate()
     outputs = [system.run([sample.input])[0].output for sample in tests]
-    scores = [rate.score(sample.text, output) for sample, output in zip(tests, outputs, strict=True)]
+    scores = [rate.score(str(sample.text), output) for sample, output in zip(tests, outputs, strict=True)]
     print(f"character error rate {np.mean(scores):.1%} on {len(tests)} utterances; the first: {outputs[0]!r}")
 
     profile = dc.profile(system, training, components=3)

@@ -59,11 +59,12 @@ class Monitor(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lstm = nn.LSTM(2, 32, batch_first=True)
-        nn.init.constant_(self.lstm.bias_ih_l0[32:64], 2.0)  # it forgets less at first, and so learns sooner
+        nn.init.constant_(self.lstm.get_parameter("bias_ih_l0")[32:64], 2.0)  # forgets less, so learns sooner
         self.out = nn.Linear(32, len(CONDITIONS))
 
     def forward(self, series: torch.Tensor) -> torch.Tensor:
-        return self.out(self.lstm(series)[0])
+        scores: torch.Tensor = self.out(self.lstm(series)[0])
+        return scores
 
 
 def train(seed: int, steps: int) -> Monitor:
@@ -80,7 +81,7 @@ def train(seed: int, steps: int) -> Monitor:
         rows = torch.from_numpy(rng.integers(len(data), size=32))
         scores = net(series[rows])[:, -STEPS // 2 :].flatten(0, 1)  # it should know from the middle on
         optimizer.zero_grad()
-        nn.functional.cross_entropy(scores, wanted[rows].repeat_interleave(STEPS // 2)).backward()
+        nn.functional.cross_entropy(scores, wanted[rows].repeat_interleave(STEPS // 2)).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
     return net.requires_grad_(False).eval()

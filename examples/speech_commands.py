@@ -32,7 +32,8 @@ class Net(nn.Module):
         self.fc = nn.Linear(64, classes)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        return self.fc(self.lstm(frames)[0][:, -1])
+        scores: torch.Tensor = self.fc(self.lstm(frames)[0][:, -1])
+        return scores
 
 
 def load(folder: Path) -> tuple[dc.TorchSystem, list[str]]:
@@ -71,6 +72,7 @@ class Second:
     @property
     def input(self) -> dc.Audio:
         audio = self.sample.input
+        assert isinstance(audio, dc.Audio)
         first = max(0, (len(audio) - audio.rate) // 2)
         return audio.replace(audio.samples[first : first + audio.rate])
 

@@ -72,7 +72,8 @@ class Classifier(nn.Module):
 
     def forward(self, characters: torch.Tensor) -> torch.Tensor:
         states, _ = self.gru(self.embedding(characters))
-        return self.out(states)
+        scores: torch.Tensor = self.out(states)
+        return scores
 
 
 def characters(text: str) -> torch.Tensor:
@@ -94,7 +95,7 @@ def train(seed: int, steps: int) -> Classifier:
         wanted = torch.tensor([INTENTS.index(one.text) for one in chosen])
         scores = net(padded)[torch.arange(len(chosen)), last]
         optimizer.zero_grad()
-        nn.functional.cross_entropy(scores, wanted).backward()
+        nn.functional.cross_entropy(scores, wanted).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
     return net.requires_grad_(False).eval()

@@ -136,8 +136,8 @@ def test_texts_one_by_one_are_judged_as_together(system: TorchSystem) -> None:
     for text, run in zip(texts, together, strict=True):
         (alone,) = system.run([text])
         assert alone.output == run.output == brackets.verdict(text)
-        assert len(run.trace) == len(text)
-        torch.testing.assert_close(alone.trace.states, run.trace.states)
+        assert len(run.traced) == len(text)
+        torch.testing.assert_close(alone.traced.states, run.traced.states)
 
 
 def test_the_network_is_ready_to_use(system: TorchSystem) -> None:

@@ -64,7 +64,7 @@ def follow(
     for event in [*campaign.seeds, *campaign.runs]:
         if isinstance(event, Seeded):
             (run,) = reader.run([seeds[event.seed]])
-            queue[-1 - event.position] = Known((), seeds[event.seed], run.output, model.visits(run.trace))
+            queue[-1 - event.position] = Known((), seeds[event.seed], run.output, model.visits(run.traced))
             executed.append(queue[-1 - event.position].visits)
             continue
         batch = (event.number - 1) // batch_size
@@ -76,7 +76,7 @@ def follow(
         assert type(change) in allowed({type(each) for each in parent.recipe})
         text = change(parent.input)
         (run,) = reader.run([text])
-        visits = model.visits(run.trace)
+        visits = model.visits(run.traced)
         before, with_it = of_queue(), values([*(test.visits for test in queue.values()), visits])
         new = values(executed) != values([*executed, visits])
         if bracket_changes.too_long("", text):
@@ -182,7 +182,7 @@ def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
     reader, model = toy.Reader(), toy.model()
 
     def cells(text: str) -> set[plain.Cell]:
-        return {tuple(cell) for cell in model.cells(reader.run([text])[0].trace)[0].tolist()}
+        return {tuple(cell) for cell in model.cells(reader.run([text])[0].traced)[0].tolist()}
 
     M = set().union(*map(cells, toy.texts(300, longest=12)))
     inputs = {-1 - i: seed.value for i, seed in enumerate(toy.seeds())}

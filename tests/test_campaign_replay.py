@@ -117,7 +117,7 @@ def test_a_crash_where_there_was_an_answer(folder: Path) -> None:
 def test_other_states_alone(folder: Path) -> None:
     class Elsewhere(toy.Reader):
         def run(self, batch):  # type: ignore[no-untyped-def]
-            return [dc.Run(run.output, dc.Trace(-run.trace.states, run.trace.inputs)) for run in super().run(batch)]
+            return [dc.Run(run.output, dc.Trace(-run.traced.states, run.traced.inputs)) for run in super().run(batch)]
 
     (difference,) = a_failure(folder).replay(Elsewhere()).differences
     assert difference.endswith("states of the model differ")

@@ -73,7 +73,7 @@ def test_an_interrupted_campaign_is_the_uninterrupted_one(
     tmp_path: Path, guide: str, select: str, pick: str, batch_size: int
 ) -> None:
     runs = 80 if batch_size > 1 else 30
-    options = {
+    options: dict[str, Any] = {
         "guide": GUIDES[guide],
         "select": select,
         "pick": pick,
@@ -98,7 +98,12 @@ def test_an_interrupted_campaign_is_the_uninterrupted_one(
     ("guide", "pick", "batch_size"), [("several", "thompson", 16), ("random", "uniform", 16), ("WICov", "thompson", 1)]
 )
 def test_the_number_of_workers_changes_nothing(tmp_path: Path, guide: str, pick: str, batch_size: int) -> None:
-    options = {"guide": GUIDES[guide], "pick": pick, "batch_size": batch_size, "runs": 48 if batch_size > 1 else 16}
+    options: dict[str, Any] = {
+        "guide": GUIDES[guide],
+        "pick": pick,
+        "batch_size": batch_size,
+        "runs": 48 if batch_size > 1 else 16,
+    }
     for workers in (0, 1, 2):
         toy.campaign(tmp_path / str(workers), workers=workers, **options)
     assert toy.rows(tmp_path / "0") == toy.rows(tmp_path / "1") == toy.rows(tmp_path / "2")
@@ -150,7 +155,7 @@ def test_the_state_after_a_resume_is_the_state_before(tmp_path: Path) -> None:
             }
         )
 
-    options = {"guide": (dc.BSCov, dc.WICov), "watch": watch}
+    options: dict[str, Any] = {"guide": (dc.BSCov, dc.WICov), "watch": watch}
     toy.campaign(tmp_path, runs=64, **options)
     toy.campaign(tmp_path, runs=64, **options)
     before, after = seen[-2:]
@@ -173,7 +178,7 @@ def test_the_state_after_a_resume_is_the_state_before(tmp_path: Path) -> None:
 def test_answers_of_all_kinds_are_compared_alike_after_a_resume(tmp_path: Path, answer: Callable[..., Any]) -> None:
     class Answers(toy.Reader):
         def run(self, batch):  # type: ignore[no-untyped-def]
-            return [dc.Run(answer(run.output, run.trace.states[-3:]), run.trace) for run in super().run(batch)]
+            return [dc.Run(answer(run.output, run.traced.states[-3:]), run.traced) for run in super().run(batch)]
 
     system = Answers()
     toy.campaign(tmp_path / "whole", system=system, runs=48)

@@ -65,7 +65,7 @@ def test_ctrl_c_finishes_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> 
     campaign = toy.campaign(tmp_path / "parts", watch=interrupt)
     assert (campaign.stopped, len(campaign.runs)) == ("interrupted", 0)  # the seeds are the first batch
     system = toy.Reader()
-    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[method-assign,arg-type]
+    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[func-returns-value, method-assign,arg-type]
     campaign = toy.campaign(tmp_path / "parts", system=system)
     assert (campaign.stopped, len(campaign.runs)) == ("interrupted", 16)
     assert signal.getsignal(signal.SIGINT) is before
@@ -76,7 +76,7 @@ def test_ctrl_c_finishes_the_batch_and_the_next_call_goes_on(tmp_path: Path) -> 
 
 def test_ctrl_c_before_the_seeds_are_judged_leaves_nothing_to_resume(tmp_path: Path) -> None:
     system = toy.Reader()
-    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[method-assign,arg-type]
+    run, system.run = system.run, lambda batch: (interrupt(None), run(batch))[1]  # type: ignore[func-returns-value, method-assign,arg-type]
     with pytest.raises(KeyboardInterrupt):
         toy.campaign(tmp_path / "parts", system=system)
     for name in ("parts", "whole"):

@@ -238,10 +238,10 @@ def flip(path: Path, *, at: float, size: int = 64) -> None:
 
 
 DAMAGE: dict[str, Callable[[Path], None]] = {
-    "another file": lambda path: path.write_bytes(b"RIFF" + bytes(5000)),
+    "another file": lambda path: path.write_bytes(b"RIFF" + bytes(5000)),  # type: ignore[dict-item]
     "header": lambda path: flip(path, at=0),
-    "cut short": lambda path: path.write_bytes(path.read_bytes()[:6000]),
-    "pages": lambda path: [flip(path, at=at, size=600) for at in np.linspace(0.1, 0.9, 60)] and None,
+    "cut short": lambda path: path.write_bytes(path.read_bytes()[:6000]),  # type: ignore[dict-item]
+    "pages": lambda path: [flip(path, at=at, size=600) for at in np.linspace(0.1, 0.9, 60)] and None,  # type: ignore[dict-item, func-returns-value]
 }
 
 

@@ -21,8 +21,8 @@ def cells_of(model: dc.AbstractModel, traces: list[dc.Trace]) -> plain.Plain:
         states, inputs = model.projections.project([trace], ["-"])
         found.append(
             (
-                plain.cells(states[0], model.grid.lower, model.grid.upper, model.grid.partitions),
-                plain.cells(inputs[0], model.input_grid.lower, model.input_grid.upper, model.input_grid.partitions),
+                plain.cells(states[0], model.grid.lower, model.grid.upper, model.grid.partitions),  # type: ignore[arg-type]
+                plain.cells(inputs[0], model.input_grid.lower, model.input_grid.upper, model.input_grid.partitions),  # type: ignore[arg-type]
             )
         )
     return plain.Plain.of(found)

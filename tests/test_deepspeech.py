@@ -60,14 +60,14 @@ def test_every_step_is_that_of_the_network_in_numpy(made: tuple[Path, dict[str, 
         windows = system.windows(audio)
         probabilities, c, h, x = files.plain(w, windows.reshape(len(windows), -1))
         run = system.run([audio])[0]
-        assert run.trace.states.shape == (len(windows) + 1, 2 * HIDDEN)
-        assert not np.asarray(run.trace.states[0]).any()
-        np.testing.assert_allclose(run.trace.states[1:], np.concatenate([c, h], axis=1), atol=1e-4)
-        np.testing.assert_allclose(run.trace.inputs, x, atol=1e-4)
+        assert run.traced.states.shape == (len(windows) + 1, 2 * HIDDEN)
+        assert not np.asarray(run.traced.states[0]).any()
+        np.testing.assert_allclose(run.traced.states[1:], np.concatenate([c, h], axis=1), atol=1e-4)
+        np.testing.assert_allclose(run.traced.inputs, x, atol=1e-4)
         assert run.output == dc.ctc_greedy(probabilities, files.ALPHABET, blank=-1)
     for part, expected in (("c", c), ("h", h)):
         again = opened(folder, name, part=part).run([sound(200, 2)])[0]
-        np.testing.assert_allclose(again.trace.states[1:], expected, atol=1e-4)
+        np.testing.assert_allclose(again.traced.states[1:], expected, atol=1e-4)
 
 
 def test_all_files_from_06_on_agree_and_batches_change_nothing(made: tuple[Path, dict[str, Any]]) -> None:
@@ -78,7 +78,7 @@ def test_all_files_from_06_on_agree_and_batches_change_nothing(made: tuple[Path,
     for others in runs[1:]:
         for one, two in zip(runs[0], others, strict=True):
             assert one.output == two.output
-            np.testing.assert_allclose(one.trace.states, two.trace.states, atol=1e-4)
+            np.testing.assert_allclose(one.traced.states, two.traced.states, atol=1e-4)
     alone = opened(folder, "old.pb")
     assert [alone.run([one])[0].output for one in sounds] == [run.output for run in alone.run(sounds)]
 
@@ -91,7 +91,8 @@ def test_windows_are_the_clients(tf: Any, made: tuple[Path, dict[str, Any]], sam
     graph = tf.compat.v1.GraphDef.FromString((folder / "new.pb").read_bytes())
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         tf.import_graph_def(graph, name="")
-        frames, waiting = [np.zeros(26)] * 9, []
+        frames = [np.zeros(26)] * 9
+        waiting: list[Any] = []
 
         def features() -> Any:
             given = np.zeros(512, np.float32)
@@ -125,7 +126,7 @@ def test_quantised_files_as_the_projects_ship_them(made: tuple[Path, dict[str, A
     files.write_tflite(folder / "small.tflite", w, quantised=True)
     one, two = (opened(folder, name).run([sound(20000)])[0] for name in ("new.tflite", "small.tflite"))
     assert "third dense layer" in opened(folder, "small.tflite").state_name
-    assert np.corrcoef(np.ravel(one.trace.states), np.ravel(two.trace.states))[0, 1] > 0.9
+    assert np.corrcoef(np.ravel(one.traced.states), np.ravel(two.traced.states))[0, 1] > 0.9
 
 
 def test_beam_search_with_a_language_model(made: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
@@ -151,7 +152,7 @@ def test_profile_and_cover(made: tuple[Path, dict[str, Any]]) -> None:
     sounds = [sound(6000, seed) for seed in range(4)]
     profile = dc.profile(system, sounds, components=2)
     model = profile.abstract(5)
-    assert dc.BSCov(model, [run.trace for run in system.run(sounds)]) == 1.0
+    assert dc.BSCov(model, [run.traced for run in system.run(sounds)]) == 1.0
     assert system.fingerprint == opened(folder, "new.tflite").fingerprint != opened(folder, "new.pb").fingerprint
 
 

@@ -127,7 +127,7 @@ def test_a_campaign_of_rq3_is_one_of_fuzz(
     arm = Arm(chosen.criteria[0].name, 12, chosen.keep, select, pick)
     order = [load(folder).seeds, np.random.default_rng(0).permutation(24)]
     by_name = {seed.id: seed for seed in toy.seeds(24)}
-    given = [by_name[list(order[0])[i]] for i in order[1][:10]]
+    given = [by_name[list(order[0])[i]] for i in order[1][:10]]  # type: ignore[index]
     assert {seed.id for seed in given} >= set(names)
     model = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True).abstract(12)
     for number, campaign in enumerate(found.by_arm[arm]):
@@ -174,7 +174,7 @@ def test_rq4_counts_distinct_failures() -> None:
     ]
     found = {"ran": ran}
     assert (failures(found), distinct(found), failing_seeds(found)) == (4, 3, 2)
-    assert (mean_score(found), rejected(found)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))
+    assert (mean_score(found), rejected(found)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))  # type: ignore[comparison-overlap]
 
 
 def test_rq4_shares_the_campaigns_of_rq3(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,7 +71,7 @@ def test_indices_are_those_of_plain_sets(one: list[tuple[int, int]], other: list
     assert set(map(tuple, model().grid.decode(model().states).tolist())) == known
     first, second = visited(model(), [record(one), record(other)])
 
-    def index(a: set[object], b: set[object]) -> float:
+    def index(a: set[Any], b: set[Any]) -> float:
         return len(a & b) / len(a | b) if a | b else 1.0
 
     assert first.like(second) == {

@@ -56,11 +56,11 @@ def test_whole_seeds_are_drawn_again() -> None:
     seeds = np.arange(30)
     once = bootstrap(pearson, x, y, clusters=seeds, rng=np.random.default_rng(0))
     tenfold = [np.repeat(each, 10) for each in (x, y, seeds)]
-    often = bootstrap(pearson, tenfold[0], tenfold[1], clusters=tenfold[2], rng=np.random.default_rng(0))
+    often = bootstrap(pearson, tenfold[0], tenfold[1], clusters=tenfold[2], rng=np.random.default_rng(0))  # type: ignore[arg-type]
     assert (once.low, once.value, once.high) == pytest.approx((often.low, often.value, often.high))
     assert once.low < once.value < once.high
     assert once.differs_from_zero
-    alone = bootstrap(pearson, tenfold[0], tenfold[1], clusters=np.arange(300), rng=np.random.default_rng(0))
+    alone = bootstrap(pearson, tenfold[0], tenfold[1], clusters=np.arange(300), rng=np.random.default_rng(0))  # type: ignore[arg-type]
     assert alone.high - alone.low < 0.5 * (often.high - often.low)
 
 
@@ -97,7 +97,7 @@ def test_rank_test_is_that_of_scipy_without_ties() -> None:
 
 def test_median_lies_between_two_of_the_values() -> None:
     five = median([3, 1, 2, 5, 4])
-    assert (five.value, five.low, five.high, five.confidence) == (3, 1, 5, pytest.approx(1 - 2 / 32))
+    assert (five.value, five.low, five.high, five.confidence) == (3, 1, 5, pytest.approx(1 - 2 / 32))  # type: ignore[comparison-overlap]
     ten = median(range(10))
     assert (ten.value, ten.low, ten.high) == (4.5, 1, 8)
     assert ten.confidence == pytest.approx(1 - 2 * 11 / 1024)

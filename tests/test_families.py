@@ -44,7 +44,8 @@ def literally(applied: frozenset[type], available: tuple[type, ...]) -> set[type
 
 def histories(available: tuple[type[Transformation], ...]) -> set[frozenset[type]]:
     """The sets of kinds of all histories that can be reached."""
-    reached, todo = {frozenset()}, deque([frozenset()])
+    reached: set[frozenset[type]] = {frozenset()}
+    todo: deque[frozenset[type]] = deque([frozenset()])
     while todo:
         history = todo.popleft()
         for kind in literally(history, available):

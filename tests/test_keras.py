@@ -79,13 +79,13 @@ def test_every_kind_as_its_formula(
     for run, x in zip(system.run(inputs), inputs, strict=True):
         x = x[::-1] if backwards else x
         h, _ = states(name, weights, x, layer["config"])
-        assert close(run.trace.states, h)
-        assert close(run.trace.inputs, x)
+        assert close(run.traced.states, h)
+        assert close(run.traced.inputs, x)
         assert close(run.output, h[1:] if all_steps else h[-1])
     assert system.state_name == "core: h"
     if name == "LSTM":
         for run, x in zip(dc.KerasSystem(path, part="c").run(inputs), inputs, strict=True):
-            assert close(run.trace.states, states(name, weights, x[::-1] if backwards else x, layer["config"])[1])
+            assert close(run.traced.states, states(name, weights, x[::-1] if backwards else x, layer["config"])[1])
 
 
 @pytest.mark.parametrize("kind", ["SimpleRNN", "GRU", "LSTM"])
@@ -104,8 +104,8 @@ def test_both_directions(kind: str, direction: Any, tmp_path: Path, rng: np.rand
         other, _ = states(kind, back, x[::-1], layer["config"])
         in_time = np.concatenate((other[:1], other[:0:-1]))
         wanted = {"forward": one, "backward": other, "both": np.concatenate((one, in_time), 1)}[direction]
-        assert close(run.trace.states, wanted)
-        assert close(run.trace.inputs, x[::-1] if direction == "backward" else x)
+        assert close(run.traced.states, wanted)
+        assert close(run.traced.inputs, x[::-1] if direction == "backward" else x)
         assert close(run.output, np.concatenate((one, in_time), 1)[1:] @ top[0] + top[1], 1e-5)
     assert system.state_name == f"bi: h, {'both directions' if direction == 'both' else direction}"
 
@@ -148,12 +148,12 @@ def test_which_layer(tmp_path: Path, rng: np.random.Generator) -> None:
     first, last, between = through(weights, layers, x)
     systems = [dc.KerasSystem(path), dc.KerasSystem(path, "rnn-0"), dc.KerasSystem(path, layer="all")]
     runs = [system.run([x])[0] for system in systems]
-    assert close(runs[0].trace.states, last, 1e-5)
-    assert close(runs[0].trace.inputs, between, 1e-5)
-    assert close(runs[1].trace.states, first)
-    assert close(runs[1].trace.inputs, x)
-    assert close(runs[2].trace.states, np.concatenate((first, last), 1), 1e-5)
-    assert close(runs[2].trace.inputs, x)
+    assert close(runs[0].traced.states, last, 1e-5)
+    assert close(runs[0].traced.inputs, between, 1e-5)
+    assert close(runs[1].traced.states, first)
+    assert close(runs[1].traced.inputs, x)
+    assert close(runs[2].traced.states, np.concatenate((first, last), 1), 1e-5)
+    assert close(runs[2].traced.inputs, x)
     assert [system.state_name for system in systems] == ["rnn-1: h", "rnn-0: h", "rnn-0, rnn-1: h side by side"]
     assert len({system.fingerprint for system in systems}) == 3
     assert dc.KerasSystem(path).fingerprint == systems[0].fingerprint
@@ -164,8 +164,8 @@ def test_padded_runs_are_those_of_one_alone(tmp_path: Path, rng: np.random.Gener
     inputs = sequences(rng, 4, 9, 6)
     alone, together = dc.KerasSystem(path).run(inputs), dc.KerasSystem(path, batch="padded").run(inputs)
     for one, other, x in zip(alone, together, inputs, strict=True):
-        assert len(one.trace) == len(other.trace) == len(other.output) == len(x)
-        assert close(other.trace.states, np.asarray(one.trace.states))
+        assert len(one.traced) == len(other.traced) == len(other.output) == len(x)
+        assert close(other.traced.states, np.asarray(one.traced.states))
         assert close(other.output, one.output)
 
 
@@ -185,8 +185,8 @@ def test_masked_steps_are_not_part_of_a_trace(kind: str, tmp_path: Path, rng: np
         kept = x[x[:, 0] != -9.0]
         one, _ = states(kind, fore, kept, layer["config"])
         other, _ = states(kind, back, kept[::-1], layer["config"])
-        assert close(run.trace.states, np.concatenate((one, np.concatenate((other[:1], other[:0:-1]))), 1))
-        assert close(run.trace.inputs, kept)
+        assert close(run.traced.states, np.concatenate((one, np.concatenate((other[:1], other[:0:-1]))), 1))
+        assert close(run.traced.inputs, kept)
         assert close(run.output, np.concatenate((one[-1], other[-1])))
 
 
@@ -202,7 +202,7 @@ def test_a_stateful_network_starts_afresh_and_reads_on(
     for _ in range(2):  # what it kept from the first time must not matter
         for run, x in zip(system.run(inputs), inputs, strict=True):
             h, _ = states("GRU", weights, x, layer["config"])
-            assert close(run.trace.states, h)
+            assert close(run.traced.states, h)
             assert close(run.output, h[1:])
 
 
@@ -222,13 +222,13 @@ def test_layers_of_cudnn(kind: str, gates: int, two_ways: bool, tmp_path: Path, 
     config = {"name": "one", "units": UNITS, "return_sequences": True, "stateful": False}
     layer = {"class_name": f"CuDNN{kind}", "config": config}
     first = bidirectional(layer, "bi", batch_input_shape=[None, None, SIZE]) if two_ways else layer
-    first["config"]["batch_input_shape"] = [None, None, SIZE]
+    first["config"]["batch_input_shape"] = [None, None, SIZE]  # type: ignore[index]
     weights = {"bi": [*stored, *stored_back]} if two_ways else {"one": stored}
     path = write(tmp_path / "net.h5", sequential([first]), weights)
     (x,) = sequences(rng, 7)
     (run,) = dc.KerasSystem(path, direction="forward").run([x])
     activations = {"activation": "tanh", "recurrent_activation": "sigmoid"}
-    assert close(run.trace.states, states(kind, plain, x, activations)[0])
+    assert close(run.traced.states, states(kind, plain, x, activations)[0])
 
 
 def test_an_embedding_masks_and_a_network_within_a_network(tmp_path: Path, rng: np.random.Generator) -> None:
@@ -249,7 +249,7 @@ def test_an_embedding_masks_and_a_network_within_a_network(tmp_path: Path, rng: 
     texts = [[3, 1, 10], [5, 5, 2, 8, 9]]
     for run, text in zip(system.run(texts), texts, strict=True):
         h, _ = states("LSTM", weights, table[text], layer["config"])
-        assert close(run.trace.states, h)
+        assert close(run.traced.states, h)
         assert close(run.output, h[-1] @ top[0] + top[1], 1e-5)
 
 
@@ -257,7 +257,7 @@ def test_the_state_of_one_layer_starts_another(tmp_path: Path, rng: np.random.Ge
     """An encoder and a decoder, with what came in as one list in Keras 2, and as an option in tf.keras."""
     first, second = rnn("GRU", "encoder", UNITS, return_state=True), rnn("GRU", "decoder", UNITS)
     weights = {name: rnn_weights("GRU", SIZE, UNITS, rng) for name in ("encoder", "decoder")}
-    inputs = [(input_layer("a", [None, None, SIZE]), []), (input_layer("b", [None, None, SIZE]), [])]
+    inputs: list[Any] = [(input_layer("a", [None, None, SIZE]), []), (input_layer("b", [None, None, SIZE]), [])]
     model = functional([*inputs, (first, ["a"]), (second, ["b"])], ["a", "b"], ["decoder"])
     for node in ([["b", 0, 0, {}], ["encoder", 0, 1, {}]], [["b", 0, 0, {"initial_state": [["encoder", 0, 1]]}]]):
         model["config"]["layers"][3]["inbound_nodes"] = [node]
@@ -279,7 +279,7 @@ def test_time_first(tmp_path: Path, rng: np.random.Generator) -> None:
     inputs = sequences(rng, 5, 5)
     for run, x in zip(dc.KerasSystem(path, batch_first=False).run(inputs), inputs, strict=True):
         h, _ = states("LSTM", weights, x, layer["config"])
-        assert close(run.trace.states, h)
+        assert close(run.traced.states, h)
         assert close(run.output, h[1:])
 
 
@@ -294,4 +294,4 @@ def unpadded(tmp_path: Path, rng: np.random.Generator) -> Callable[..., dc.Keras
 def test_padding_never_flows_backwards(unpadded: Callable[..., dc.KerasSystem], rng: np.random.Generator) -> None:
     with pytest.raises(dc.InputError, match=r"reads backwards received padded inputs without a mask.*batch='equal'"):
         unpadded(batch="padded").run(sequences(rng, 3, 5))
-    assert [len(run.trace) for run in unpadded().run(sequences(rng, 3, 5))] == [3, 5]
+    assert [len(run.traced) for run in unpadded().run(sequences(rng, 3, 5))] == [3, 5]

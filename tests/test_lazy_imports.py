@@ -66,7 +66,7 @@ def source(name: str) -> str:
 
 def test_every_public_name_is_listed_where_type_checkers_and_python_look() -> None:
     tree = ast.parse(Path(dc.__file__).read_text(encoding="utf-8"))
-    imported = {}
+    imported: dict[str, str | None] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deepcruiser."):
             imported |= {alias.name: node.module for alias in node.names}

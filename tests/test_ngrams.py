@@ -165,9 +165,9 @@ def test_saved_models_score_almost_alike(tmp_path: Path, prune: float) -> None:
     assert again.rare == model.rare
     for one, two in zip(model.keys, again.keys, strict=True):
         np.testing.assert_array_equal(one, two)
-    for one, two in zip(model.logs, again.logs, strict=True):
+    for one, two in zip(model.logs, again.logs, strict=True):  # type: ignore[assignment]
         np.testing.assert_allclose(np.maximum(one, -15), np.maximum(two, -15), atol=1 / 32 + 1e-6)
-    for one, two in zip(model.backoffs, again.backoffs, strict=True):
+    for one, two in zip(model.backoffs, again.backoffs, strict=True):  # type: ignore[assignment]
         np.testing.assert_allclose(one, two, atol=1 / 32 + 1e-6)
     assert again.perplexity(texts) == pytest.approx(model.perplexity(texts), rel=0.02)
     assert again.probabilities("<s> w1").sum() == pytest.approx(1, abs=0.05)

@@ -77,9 +77,9 @@ def data(size: int = 4, lengths: tuple[int, ...] = LENGTHS) -> list[np.ndarray[A
 def assert_same(found: list[dc.Run], expected: list[dc.Run], *, outputs: bool = True) -> None:
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
-        assert one.trace.states.shape == other.trace.states.shape
-        np.testing.assert_allclose(one.trace.states, np.asarray(other.trace.states), atol=1e-4)
-        np.testing.assert_allclose(one.trace.inputs, np.asarray(other.trace.inputs), atol=1e-4)
+        assert one.traced.states.shape == other.traced.states.shape
+        np.testing.assert_allclose(one.traced.states, np.asarray(other.traced.states), atol=1e-4)
+        np.testing.assert_allclose(one.traced.inputs, np.asarray(other.traced.inputs), atol=1e-4)
         if outputs:
             np.testing.assert_allclose(one.output, other.output, atol=1e-4)
 

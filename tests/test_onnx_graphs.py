@@ -86,11 +86,11 @@ def test_a_node_in_a_branch(tmp_path: Path) -> None:
         dc.OnnxSystem(path, "gru", constants={"which": True}),
     ):
         for one, other in zip(system.run(data()), flat, strict=True):
-            np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-6)
-            assert np.array_equal(one.trace.inputs, other.trace.inputs)
+            np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-6)
+            assert np.array_equal(one.traced.inputs, other.traced.inputs)
             np.testing.assert_allclose(one.output, other.output, atol=1e-6)
     other_branch = dc.OnnxSystem(path, constants={"which": False}).run(data())
-    assert not np.allclose(other_branch[0].trace.states, flat[0].trace.states)
+    assert not np.allclose(other_branch[0].traced.states, flat[0].traced.states)
     with pytest.raises(dc.InputError, match=r"'rnn' is in a branch of .* that was not taken"):
         dc.OnnxSystem(path, "rnn", constants={"which": True}).run(data())
     assert path.read_bytes() == before
@@ -138,8 +138,8 @@ def test_a_node_in_a_loop(tmp_path: Path, kind: str) -> None:
     flat = dc.OnnxSystem(gru(tmp_path / "flat.onnx")).run(data())
     system = dc.OnnxSystem(in_a_loop(tmp_path / "loop.onnx", kind), batch_first=False)
     for one, other in zip(system.run(data()), flat, strict=True):
-        np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-6)
-        np.testing.assert_allclose(one.trace.inputs, other.trace.inputs, atol=1e-6)
+        np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-6)
+        np.testing.assert_allclose(one.traced.inputs, other.traced.inputs, atol=1e-6)
     broken = dc.OnnxSystem(in_a_loop(tmp_path / "apart.onnx", kind, handed_on=False), batch_first=False)
     with pytest.raises(dc.InputError, match="iteration 2 of the loop around 'gru' does not start from the state"):
         broken.run(data())
@@ -189,7 +189,7 @@ def test_weights_in_a_file_beside_it(tmp_path: Path) -> None:
     apart.parent.mkdir()
     onnx.save(model, apart, save_as_external_data=True, location="weights.bin", size_threshold=0)
     for one, other in zip(dc.OnnxSystem(apart).run(data()), dc.OnnxSystem(path).run(data()), strict=True):
-        assert np.array_equal(one.trace.states, other.trace.states)
+        assert np.array_equal(one.traced.states, other.traced.states)
     before = dc.OnnxSystem(apart).fingerprint
     beside = apart.parent / "weights.bin"
     beside.write_bytes(bytes(reversed(beside.read_bytes())))

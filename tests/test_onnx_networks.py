@@ -51,8 +51,8 @@ class TimeLast(nn.Module):
 
 def same(found: list[dc.Run], expected: list[dc.Run]) -> None:
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-4)
-        np.testing.assert_allclose(one.trace.inputs, other.trace.inputs, atol=1e-4)
+        np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-4)
+        np.testing.assert_allclose(one.traced.inputs, other.traced.inputs, atol=1e-4)
         np.testing.assert_allclose(one.output, other.output, atol=1e-4)
 
 
@@ -74,7 +74,7 @@ def test_waves(tmp_path: Path) -> None:
     audios = [dc.Audio(rng.standard_normal(n).astype(np.float32) * 0.1, 8_000) for n in (3_000, 2_000, 3_000)]
     runs = dc.OnnxSystem(path, rate=16_000).run(audios)
     same(runs, dc.TorchSystem(net, rate=16_000).run(audios))
-    assert len(runs[0].trace) == (6_000 - 400) // 160 + 1
+    assert len(runs[0].traced) == (6_000 - 400) // 160 + 1
 
 
 def test_time_as_the_last_axis(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_time_as_the_last_axis(tmp_path: Path) -> None:
     runs = dc.OnnxSystem(path).run(data(8))
     expected = dc.TorchSystem(net.gru).run(data(8))
     for one, other in zip(runs, expected, strict=True):
-        np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-4)
+        np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-4)
 
 
 def test_as_many_inputs_as_steps(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_an_lstm_in_8_bits(tmp_path: Path) -> None:
     small = dc.OnnxSystem(tmp_path / "small.onnx")
     assert small._recorders[0].choice.stack.kind == "DynamicQuantizeLSTM"
     for one, other in zip(small.run(data()), dc.TorchSystem(net).run(data()), strict=True):
-        np.testing.assert_allclose(one.trace.states, other.trace.states, atol=0.02)
+        np.testing.assert_allclose(one.traced.states, other.traced.states, atol=0.02)
     with pytest.raises(dc.InputError, match="c of 'stack' cannot be computed, as its weights have 8 bits"):
         dc.OnnxSystem(tmp_path / "small.onnx", part="c")
 

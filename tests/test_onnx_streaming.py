@@ -23,7 +23,7 @@ runtime = pytest.importorskip("onnxruntime")
 class Stepping(Net):
     """The same network with its state as an input and an output."""
 
-    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> Any:  # type: ignore[override]
+    def forward(self, x: torch.Tensor, *state: torch.Tensor) -> Any:
         steps, after = self.stack(torch.tanh(self.front(x)), state if len(state) == 2 else state[0])
         return self.out(steps), *(after if isinstance(after, tuple) else (after,))
 
@@ -61,8 +61,8 @@ def test_stepwise_and_whole_execution_give_the_same_trace(tmp_path: Path, kind: 
         assert both.state_name == "h0, c0: carried from call to call"
         c = dc.TorchSystem(net, part="c", layer="all").run(data())
         for run, h, other in zip(both.run(data()), found, c, strict=True):
-            expected = np.concatenate([h.trace.states, other.trace.states], axis=1)
-            np.testing.assert_allclose(run.trace.states, expected, atol=1e-4)
+            expected = np.concatenate([h.traced.states, other.traced.states], axis=1)
+            np.testing.assert_allclose(run.traced.states, expected, atol=1e-4)
 
 
 def test_chunks_of_a_fixed_length(tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_chunks_of_a_fixed_length(tmp_path: Path) -> None:
     expected = dc.TorchSystem(net).run(data())
     carried = dc.OnnxSystem(path).run(data())
     for run, other, length in zip(carried, expected, LENGTHS, strict=True):
-        assert len(run.trace) == -(-length // 4)
-        assert run.trace.input_size == 16, "what a call reads"
+        assert len(run.traced) == -(-length // 4)
+        assert run.traced.input_size == 16, "what a call reads"
         np.testing.assert_allclose(
-            run.trace.states[: length // 4 + 1], other.trace.states[::4][: length // 4 + 1], atol=1e-4
+            run.traced.states[: length // 4 + 1], other.traced.states[::4][: length // 4 + 1], atol=1e-4
         )
         np.testing.assert_allclose(run.output, other.output, atol=1e-4)
     assert_same(dc.OnnxSystem(path, "stack").run(data()), expected)
@@ -106,7 +106,7 @@ def test_pairs_that_names_do_not_tell(tmp_path: Path) -> None:
         constants={"p": np.zeros((1, 1, 6)), "q": np.zeros((1, 1, 6))},
     )
     for run, other in zip(whole.run(data()), dc.OnnxSystem(known, "h0").run(data()), strict=True):
-        np.testing.assert_allclose(run.trace.states, other.trace.states, atol=1e-5)
+        np.testing.assert_allclose(run.traced.states, other.traced.states, atol=1e-5)
     by_shape = stepping(tmp_path / "shape.onnx", nn.GRU, 1, "x,p y,u")
     assert dc.OnnxSystem(by_shape).state_name == "p: carried from call to call"
 
@@ -132,7 +132,7 @@ def test_the_detector_that_others_trained(shared: Path, name: str) -> None:
     session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for audio, run in zip(audios, system.run(audios), strict=True):
         state, context, probabilities, states = np.zeros((2, 1, 128), np.float32), np.zeros(64, np.float32), [], []
-        samples = np.pad(audio.samples, (0, -len(audio.samples) % 512))
+        samples = np.pad(audio.samples, (0, -len(audio.samples) % 512))  # type: ignore[union-attr]
         for start in range(0, len(samples), 512):
             chunk = samples[start : start + 512]
             feeds = {"input": np.concatenate([context, chunk])[None], "state": state, "sr": np.array(16_000)}
@@ -141,13 +141,13 @@ def test_the_detector_that_others_trained(shared: Path, name: str) -> None:
             probabilities.append(output[0])
             states.append(state.ravel())
         np.testing.assert_allclose(run.output, probabilities, atol=1e-5)
-        np.testing.assert_allclose(run.trace.states[1:], states, atol=1e-4)
-        assert not run.trace.states[0].any()
-        assert run.trace.inputs.shape == (len(states), 128), "what the LSTM receives, deep inside"
+        np.testing.assert_allclose(run.traced.states[1:], states, atol=1e-4)
+        assert not run.traced.states[0].any()
+        assert run.traced.inputs.shape == (len(states), 128), "what the LSTM receives, deep inside"
     ((start, end),) = dc.OnnxSystem(path).run(audios[:1])[0].output
-    assert 0 <= start < end <= audios[0].seconds + 0.032
+    assert 0 <= start < end <= audios[0].seconds + 0.032  # type: ignore[union-attr]
     part = dc.OnnxSystem(path, "state[0]").run(audios[:1])[0]
-    assert part.trace.size == 128
+    assert part.traced.size == 128
 
 
 def test_files_that_are_no_good(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_names_tell_all_that_decides() -> None:
     oracles = [kind(above=above, against=against)
                for kind in (dc.WordErrorRate, dc.CharacterErrorRate) for above in (0, 0.3)
                for against in (None, "text", "output")]  # fmt: skip
-    oracles += [dc.Disagreement(against) for against in (None, "text", "output")]
+    oracles += [dc.Disagreement(against) for against in (None, "text", "output")]  # type: ignore[misc]
     assert len({oracle.name for oracle in oracles}) == len(oracles)
     assert dc.WordErrorRate(above=0.3).name == "word error rate above 0.3"
     assert dc.Disagreement("output").name == "another answer (against the output)"

@@ -291,7 +291,8 @@ def test_a_campaign_survives_crashes(tmp_path: Path) -> None:
             '        1 // int(np.abs(samples).mean() > 0.05)\n        answer["text"] = f"{\'high\'',
         )
     )
-    seeds, options = dc.read_corpus(sounds(tmp_path / "sounds")), {"oracle": dc.Disagreement(), "workers": 0}
+    seeds = dc.read_corpus(sounds(tmp_path / "sounds"))
+    options: dict[str, Any] = {"oracle": dc.Disagreement(), "workers": 0}
     with dc.ProcessSystem([sys.executable, str(script)]) as system:
         campaign = dc.fuzz(system, None, seeds, guide="none", runs=32, folder=tmp_path / "one", **options)
         assert {test.kind for test in campaign.failed} == {"crash"}

@@ -229,14 +229,14 @@ class TestBadInput:
     def test_not_a_number(self, bad: float) -> None:
         traces = [t for t in walks(np.random.default_rng(0), 30) if len(t) > 5]
         model = dc.Profile.of(traces).abstract(5)
-        spoiled = traces[2].states.copy()
+        spoiled = traces[2].states.copy()  # type: ignore[union-attr]
         spoiled[3, 1] = bad
         traces[2] = dc.Trace(spoiled, traces[2].inputs)
         with pytest.raises(dc.InputError, match="state 3 of sequence '2' holds NaN, infinity"):
             dc.Profile.of(traces)
         with pytest.raises(dc.InputError, match="state 3 of sequence 'trace 2' holds NaN, infinity"):
             model.visits(traces)
-        inputs = traces[0].inputs.copy()
+        inputs = traces[0].inputs.copy()  # type: ignore[union-attr]
         inputs[1, 0] = bad
         with pytest.raises(dc.InputError, match="input 1 of sequence '0' holds NaN, infinity"):
             dc.Profile.of([dc.Trace(traces[0].states, inputs)])

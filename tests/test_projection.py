@@ -17,7 +17,8 @@ def cloud(seed: int, count: int = 200, size: int = 8, offset: float = 0.0) -> np
     """Vectors whose components differ clearly in variance, so that the axes are well determined."""
     rng = np.random.default_rng(seed)
     rotation = np.linalg.qr(rng.standard_normal((size, size)))[0]
-    return rng.standard_normal((count, size)) * 0.6 ** np.arange(size) @ rotation + offset
+    vectors: np.ndarray = rng.standard_normal((count, size)) * 0.6 ** np.arange(size) @ rotation + offset
+    return vectors
 
 
 def moments_of(*blocks: np.ndarray) -> Moments:

@@ -12,6 +12,7 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -49,7 +50,7 @@ def test_text_markdown_and_json(folder: Path) -> None:
 
 
 def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
-    data = {
+    data: dict[str, Any] = {
         "campaigns": [{"name": "x", "folder": "x", "failing_tests": 1, "failed": {"wrong": 1}, "failing_inputs": 1}],
         "compared": [],
         "verdicts": [],
@@ -58,8 +59,8 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
         ],
     }
     more = {"failing_seeds": 1, "runs": 1, "seconds": 1.0, "guide": "", "oracle": "", "coverage": [], "measure": ""}
-    data["campaigns"][0].update(more)  # type: ignore[index, attr-defined]
-    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)")  # type: ignore[index, attr-defined]
+    data["campaigns"][0].update(more)
+    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)")
     (row,) = [line for line in as_markdown(data).splitlines() if line.startswith("| 1 ")]
     assert row.count("|") == 5
     assert not set("@`<[") & set(row)

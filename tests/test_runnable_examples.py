@@ -20,11 +20,11 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
 
 def run(name: str, *arguments: Any) -> str:
-    command = [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)]
+    command: list[Any] = [sys.executable, EXAMPLES / f"{name}.py", *map(str, arguments)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     result = subprocess.run(command, capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
-    return result.stdout
+    return str(result.stdout)
 
 
 def numbers(pattern: str, text: str) -> tuple[int, ...]:

@@ -31,7 +31,7 @@ from deepcruiser.transformations.series import (
 )
 
 WAVES = (np.sin(np.arange(120)[:, None] / [3, 7, 20]) * [1, 10, 100] + [0, 5, -1000]).astype(np.float32)
-SERIES = {
+SERIES: dict[str, Any] = {
     "waves": WAVES,
     "double precision": WAVES.astype(np.float64),
     "one channel": WAVES[:, 0],
@@ -95,7 +95,7 @@ def test_draws_stay_within_the_ranges_and_the_generator_decides(kind: type[Serie
     name, (low, high) = next(iter(kind.LIMITS.items()))
     with pytest.raises(dc.InputError, match=f"{kind.__name__}: {name} must be a number from"):
         replace(next(drawn(kind)), **{name: high + 1})
-    for change in drawn(kind, **{name: (high, high)}):
+    for change in drawn(kind, **{name: (high, high)}):  # type: ignore[arg-type]
         assert getattr(change, name) == high
     with pytest.raises(dc.InputError, match=f"{kind.__name__} draws no 'amplitude'; its ranges are"):
         kind.draw(np.random.default_rng(0), amplitude=(0, 1))
@@ -124,7 +124,7 @@ def test_another_process_gives_the_same_numbers() -> None:
     assert there == here
     import hashlib
 
-    mine = apply(recipe, np.linspace(-1, 1, 200).reshape(100, 2))
+    mine = apply(recipe, np.linspace(-1, 1, 200).reshape(100, 2))  # type: ignore[arg-type]
     assert hashlib.sha256(mine.tobytes()).hexdigest() == there.strip()
 
 
@@ -134,7 +134,7 @@ def test_jitter_has_the_level_it_says() -> None:
         noise = Jitter(snr_db, 3)(series) - series
         found = 20 * np.log10(series.std(0) / noise.std(0))
         np.testing.assert_allclose(found, snr_db, atol=0.1)
-        assert abs(np.corrcoef(noise.T)[0, 1]) < 0.02, "each channel has noise of its own"
+        assert abs(np.corrcoef(noise.T)[0, 1]) < 0.02, "each channel has noise of its own"  # type: ignore[index]
     assert not np.array_equal(Jitter(20, 1)(series), Jitter(20, 2)(series))
     np.testing.assert_array_equal(Jitter(20, 1)(SERIES["constant"]), SERIES["constant"])
 

@@ -35,20 +35,20 @@ def test_a_batch_of_32_and_one_by_one_agree(english: English, seeds: list[dc.Sam
     for one, run in zip(inputs, together, strict=True):
         (alone,) = english.run([one])
         assert alone.output == run.output
-        assert len(alone.traced) == len(run.traced) == Recogniser.steps(len(one.resample(RATE)))
+        assert len(alone.traced) == len(run.traced) == Recogniser.steps(len(one.resample(RATE)))  # type: ignore[union-attr]
         np.testing.assert_allclose(alone.traced.states, run.traced.states, atol=1e-4)
         np.testing.assert_allclose(alone.traced.inputs, run.traced.inputs, atol=1e-3)
 
 
 def test_it_is_trained(english: English, seeds: list[dc.Sample]) -> None:
     heard = [run.output for run in english.run([sample.input for sample in seeds])]
-    assert jiwer.wer([sample.text for sample in seeds], heard) < 0.2
+    assert jiwer.wer([sample.text for sample in seeds], heard) < 0.2  # type: ignore[misc]
     assert set("".join(heard)) <= set(ALPHABET)
 
 
 def test_any_rate(english: English, seeds: list[dc.Sample]) -> None:
     audio = [sample.input for sample in seeds[:8]]
-    at_48000 = english.run([each.resample(48_000) for each in audio])
+    at_48000 = english.run([each.resample(48_000) for each in audio])  # type: ignore[union-attr]
     same = [a.output == b.output for a, b in zip(english.run(audio), at_48000, strict=True)]
     assert sum(same) >= 7
 
@@ -76,7 +76,7 @@ def test_sounds_that_are_no_speech_give_a_text(english: English, name: str) -> N
 
 
 def test_ten_minutes(english: English, seeds: list[dc.Sample]) -> None:
-    speech = np.concatenate([sample.input.resample(RATE).samples for sample in seeds])
+    speech = np.concatenate([sample.input.resample(RATE).samples for sample in seeds])  # type: ignore[union-attr]
     audio = dc.Audio(np.resize(speech, 600 * RATE), RATE)
     (run,) = english.run([audio])
     assert len(run.traced) == Recogniser.steps(len(audio))
@@ -105,7 +105,7 @@ def test_the_network_is_small_and_reads_forward_only() -> None:
 
 def test_loudness_changes_nothing(english: English, seeds: list[dc.Sample]) -> None:
     audio = seeds[0].input
-    loud, soft = (english.run([audio.replace(audio.samples * gain)])[0].output for gain in (1.0, 0.2))
+    loud, soft = (english.run([audio.replace(audio.samples * gain)])[0].output for gain in (1.0, 0.2))  # type: ignore[union-attr]
     assert loud == soft
 
 
@@ -128,7 +128,7 @@ def test_importing_the_package_loads_no_weights() -> None:
 
 def test_with_the_language_model(seeds: list[dc.Sample]) -> None:
     weighed = dc.load_system("english+lm").run([sample.input for sample in seeds[:8]])
-    assert jiwer.wer([sample.text for sample in seeds[:8]], [run.output for run in weighed]) < 0.3
+    assert jiwer.wer([sample.text for sample in seeds[:8]], [run.output for run in weighed]) < 0.3  # type: ignore[misc]
 
 
 def test_transcribe(seeds: list[dc.Sample], tmp_path: Path) -> None:

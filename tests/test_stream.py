@@ -84,7 +84,7 @@ def test_profiled_data_cover_themselves() -> None:
 
 def test_profile_of_a_system_is_that_of_its_traces() -> None:
     data = arrays(40)
-    traces = [run.trace for run in Echo().run(data)]
+    traces = [run.traced for run in Echo().run(data)]
     assert dc.profile(Echo(), data, exact=True).abstract(10).counts == dc.Profile.of(traces).abstract(10).counts
 
 
@@ -108,7 +108,7 @@ def test_the_share_is_fitted_on_and_chosen_by_name_and_seed() -> None:
     chosen = [item for item in data if in_share(item.id, share=0.25, seed=3)]
     assert 60 < len(chosen) < 140
     assert profile.origin.fitted_on == len(chosen)
-    traces = [run.trace for run in Echo().run([item.array for item in chosen])]
+    traces = [run.traced for run in Echo().run([item.array for item in chosen])]
     axes = dc.Fit.of(traces).projections(3).states.axes
     assert np.abs(profile.projections.states.axes - axes).max() < 1e-12
     assert dc.profile(Echo(), data, share=0.25, seed=3) == profile

@@ -90,7 +90,7 @@ def test_draws_stay_within_the_ranges(kind: type[TextChange]) -> None:
     if "share" in kind.RANGES:
         assert drawn(kind, share=(0.5, 0.5)).share == 0.5  # type: ignore[attr-defined]
         with pytest.raises(dc.InputError, match=f"{kind.__name__}: share must be a number from 0 to 1, not 1.5"):
-            replace(drawn(kind), share=1.5)
+            replace(drawn(kind), share=1.5)  # type: ignore[call-arg]
 
 
 @kinds

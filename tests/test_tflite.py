@@ -37,10 +37,10 @@ def test_the_trace_is_that_of_the_original(tmp_path: Path, net: Any, sequences: 
         assert chosen.state_name == f"{name}: carried from call to call"
         expected = dc.TorchSystem(net[0], part=part).run(sequences)  # type: ignore[arg-type]
         for one, other in zip(chosen.run(sequences), expected, strict=True):
-            np.testing.assert_allclose(one.trace.states, other.trace.states, atol=1e-5)
-            np.testing.assert_allclose(one.trace.inputs, other.trace.inputs, atol=1e-6)
+            np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-5)
+            np.testing.assert_allclose(one.traced.inputs, other.traced.inputs, atol=1e-6)
     for run, sequence in zip(runs, sequences, strict=True):
-        assert run.trace.states.shape == (len(sequence) + 1, 12)
+        assert run.traced.states.shape == (len(sequence) + 1, 12)
         with torch.no_grad():
             answer = net[1](net[0](torch.from_numpy(sequence)[None])[0])[0]
         np.testing.assert_allclose(run.output, answer, atol=1e-5)
@@ -53,7 +53,7 @@ def test_an_initial_state_and_a_transcription(tmp_path: Path, net: Any, sequence
         path, "h", streaming=dc.Streaming(initial={"h": np.full((1, 6), 0.5)}), transcribe=lambda y: int(y[-1].argmax())
     )
     (run,) = system.run(sequences[:1])
-    assert run.trace.states[0].tolist() == [0.5] * 6
+    assert run.traced.states[0].tolist() == [0.5] * 6
     assert run.output in (0, 1, 2)
     fingerprints = {dc.TfliteSystem(path, state).fingerprint for state in (None, "h", "c")} | {system.fingerprint}
     assert len(fingerprints) == 4
@@ -70,7 +70,7 @@ def test_names_that_do_not_tell(tmp_path: Path, net: Any, sequences: Any) -> Non
     (run,) = dc.TfliteSystem(path, streaming=dc.Streaming(carry={"b": "f", "d": "g"})).run(sequences[:1])
     known = tflite_files.lstm_step(tmp_path / "named.tflite", *net)
     (other,) = dc.TfliteSystem(known).run(sequences[:1])
-    assert np.array_equal(run.trace.states, other.trace.states)
+    assert np.array_equal(run.traced.states, other.traced.states)
 
 
 def test_it_can_be_profiled_covered_and_fuzzed(tmp_path: Path, net: Any) -> None:

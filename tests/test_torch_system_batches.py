@@ -3,6 +3,7 @@
 import copy
 from collections import namedtuple
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,24 +18,24 @@ LENGTHS = (6, 9, 4, 9, 7)
 
 
 @pytest.fixture(autouse=True)
-def _seed():
+def _seed() -> None:
     torch.manual_seed(7)
 
 
-def sequences(lengths=LENGTHS, size=3):
+def sequences(lengths: Any = LENGTHS, size: Any = 3) -> Any:
     return [torch.randn(length, size) for length in lengths]
 
 
 class Recogniser(nn.Module):
     """Two modules deep, so names have dots; gives `wrap` of logits and states."""
 
-    def __init__(self, wrap=lambda logits, states: logits, bidirectional=False):
+    def __init__(self, wrap: Any = lambda logits, states: logits, bidirectional: bool = False) -> None:
         super().__init__()
         self.encoder = nn.ModuleDict({"lstm": nn.LSTM(3, 4, 2, batch_first=True, bidirectional=bidirectional)})
         self.decoder = nn.Linear(8 if bidirectional else 4, 5)
         self.wrap = wrap
 
-    def forward(self, x, lengths=None):
+    def forward(self, x: Any, lengths: Any = None) -> Any:
         if lengths is not None:
             x = pack_padded_sequence(x, lengths.clamp_max(x.shape[1]), batch_first=True)
         out, states = self.encoder["lstm"](x)
@@ -43,44 +44,44 @@ class Recogniser(nn.Module):
         return self.wrap(self.decoder(out), states)
 
 
-def assert_same(runs, others, atol=1e-6):
+def assert_same(runs: Any, others: Any, atol: Any = 1e-6) -> None:
     for run, other in zip(runs, others, strict=True):
         torch.testing.assert_close(run.trace.states, other.trace.states, rtol=0, atol=atol)
         torch.testing.assert_close(run.trace.inputs, other.trace.inputs, rtol=0, atol=atol)
         np.testing.assert_allclose(run.output, other.output, rtol=0, atol=atol)
 
 
-def by_hand(net, tensors):
+def by_hand(net: nn.Module, tensors: Any) -> Any:
     return net(pad_sequence(tensors, batch_first=True), torch.tensor([len(tensor) for tensor in tensors]))
 
 
 @pytest.mark.parametrize("feed", ["equal", "padded", "lengths", by_hand])
-def test_a_batch_gives_what_single_inputs_give_in_the_same_order(feed):
+def test_a_batch_gives_what_single_inputs_give_in_the_same_order(feed: Any) -> None:
     net, lengths = Recogniser().eval(), LENGTHS if feed != by_hand else sorted(LENGTHS)[::-1]
     batch = sequences(lengths)
     alone = [run for x in batch for run in TorchSystem(net).run([x])]
-    assert [len(run.trace) for run in alone] == list(lengths)
+    assert [len(run.traced) for run in alone] == list(lengths)
     assert_same(TorchSystem(net, batch=feed).run(batch), alone)
 
 
-def test_equal_lengths_share_a_forward():
+def test_equal_lengths_share_a_forward() -> None:
     net, calls = Recogniser().eval(), []
     net.register_forward_pre_hook(lambda module, args: calls.append(tuple(args[0].shape)))
     TorchSystem(net).run(sequences((6, 9, 6, 9, 4)))
     assert calls == [(2, 6, 3), (2, 9, 3), (1, 4, 3)]
 
 
-def test_an_empty_batch_is_no_work():
+def test_an_empty_batch_is_no_work() -> None:
     assert TorchSystem(Recogniser().eval()).run([]) == []
 
 
-def test_time_may_come_first():
+def test_time_may_come_first() -> None:
     net = nn.GRU(3, 4).eval()
     batch = sequences()
     for feed in ("equal", "padded"):
         for x, run in zip(batch, TorchSystem(net, batch=feed, batch_first=False).run(batch), strict=True):
             want, last = (value.detach() for value in net(x))
-            torch.testing.assert_close(run.trace.states[1:], want, rtol=0, atol=1e-6)
+            torch.testing.assert_close(run.traced.states[1:], want, rtol=0, atol=1e-6)
             np.testing.assert_allclose(run.output[0], want, rtol=0, atol=1e-6)
             if feed == "equal":
                 np.testing.assert_allclose(run.output[1], last, rtol=0, atol=1e-6)
@@ -89,19 +90,19 @@ def test_time_may_come_first():
 class Subsampled(nn.Module):
     """A convolution that leaves every third step in front of the recurrence; no zeros at its own edges."""
 
-    def __init__(self, bidirectional=False):
+    def __init__(self, bidirectional: bool = False) -> None:
         super().__init__()
         self.front = nn.Conv1d(3, 6, kernel_size=3, stride=3)
         self.gru = nn.GRU(6, 4, batch_first=True, bidirectional=bidirectional)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.gru(self.front(x.transpose(1, 2)).transpose(1, 2))[0]
 
 
-def test_steps_says_where_padding_begins_behind_a_subsampling_front():
+def test_steps_says_where_padding_begins_behind_a_subsampling_front() -> None:
     net, batch = Subsampled().eval(), sequences()
     alone = TorchSystem(net).run(batch)
-    assert [len(run.trace) for run in alone] == [2, 3, 1, 3, 2]
+    assert [len(run.traced) for run in alone] == [2, 3, 1, 3, 2]
     assert_same(TorchSystem(net, batch="padded", steps=lambda length: length // 3).run(batch), alone)
     with pytest.raises(
         InputError, match=r"'gru' made 3 steps from inputs padded to 9.*give steps=.*or use batch='equal'"
@@ -119,17 +120,17 @@ def test_steps_says_where_padding_begins_behind_a_subsampling_front():
 class Deep(nn.Module):
     """A bidirectional layer in front of the recorded one; and one behind it, which may do as it likes."""
 
-    def __init__(self, in_front):
+    def __init__(self, in_front: Any) -> None:
         super().__init__()
         self.first = nn.GRU(3, 4, batch_first=True, bidirectional=in_front)
         self.named = nn.GRU(8 if in_front else 4, 4, batch_first=True)
         self.last = nn.GRU(4, 4, batch_first=True, bidirectional=True)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.last(self.named(self.first(x)[0])[0])[0]
 
 
-def test_padding_never_flows_backwards_into_a_trace():
+def test_padding_never_flows_backwards_into_a_trace() -> None:
     batch, match = sequences(), "reads in both directions and received padded inputs of different lengths.*'packed'"
     for part in ({"layer": 0, "direction": "forward"}, {"layer": -1}):
         with pytest.raises(InputError, match=f"'encoder.lstm' {match}"):
@@ -139,20 +140,20 @@ def test_padding_never_flows_backwards_into_a_trace():
     net = Deep(in_front=False).eval()
     runs = TorchSystem(net, "named", batch="padded").run(batch)
     for run, alone in zip(runs, TorchSystem(net, "named").run(batch), strict=True):
-        torch.testing.assert_close(run.trace.states, alone.trace.states, rtol=0, atol=1e-6)
+        torch.testing.assert_close(run.traced.states, alone.traced.states, rtol=0, atol=1e-6)
     padded = TorchSystem(Recogniser(bidirectional=True).eval(), batch="padded")
     assert len(padded.run(sequences((5, 5)))) == 2  # nothing is padded here
 
 
-def test_text():
+def test_text() -> None:
     class Tagger(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.embedding = nn.Embedding(10, 3)
             self.gru = nn.GRU(3, 4, batch_first=True)
             self.tags = nn.Linear(4, 6)
 
-        def forward(self, ids):
+        def forward(self, ids: Any) -> Any:
             assert ids.dtype == torch.int64
             return self.tags(self.gru(self.embedding(ids))[0]).argmax(-1)
 
@@ -160,10 +161,10 @@ def test_text():
     for feed in ("equal", "padded"):
         for ids, run in zip(texts, TorchSystem(net, batch=feed).run(texts), strict=True):
             ids = torch.as_tensor(ids).long()
-            torch.testing.assert_close(run.trace.inputs, net.embedding(ids).detach())
+            torch.testing.assert_close(run.traced.inputs, net.embedding(ids).detach())
             assert run.output.tolist() == net(ids[None])[0].tolist()
     words = TorchSystem(net, features=lambda text: np.array([len(word) for word in text.split()]))
-    assert len(words.run(["a text of five words"])[0].trace) == 5
+    assert len(words.run(["a text of five words"])[0].traced) == 5
 
 
 @dataclass
@@ -171,35 +172,35 @@ class Sound:
     samples: np.ndarray
     rate: int
 
-    def resample(self, rate):
+    def resample(self, rate: Any) -> Any:
         return Sound(self.samples[:: self.rate // rate], rate)
 
 
-def test_sound_becomes_its_samples_at_the_networks_rate():
+def test_sound_becomes_its_samples_at_the_networks_rate() -> None:
     class Listens(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.gru = nn.GRU(1, 2, batch_first=True)
 
-        def forward(self, samples):
+        def forward(self, samples: Any) -> Any:
             return self.gru(samples[..., None])[0]
 
     net, samples = Listens().eval(), np.arange(8, dtype=np.float64)
     samples.flags.writeable = False
     inputs = [Sound(samples, 16), Sound(samples, 8), samples[::-1]]
-    traces = [run.trace.inputs[:, 0] for run in TorchSystem(net, rate=8).run(inputs)]
+    traces = [run.traced.inputs[:, 0] for run in TorchSystem(net, rate=8).run(inputs)]
     assert [trace.tolist() for trace in traces] == [samples[::2].tolist(), samples.tolist(), samples[::-1].tolist()]
     assert traces[0].dtype == torch.float32
     (run,) = TorchSystem(net, rate=8, features=lambda sound: sound.samples / sound.rate).run(inputs[:1])
-    assert run.trace.inputs[:, 0].tolist() == (samples[::2] / 8).tolist()
-    assert TorchSystem(copy.deepcopy(net).double()).run(inputs[1:2])[0].trace.states.dtype == torch.float64
+    assert run.traced.inputs[:, 0].tolist() == (samples[::2] / 8).tolist()
+    assert TorchSystem(copy.deepcopy(net).double()).run(inputs[1:2])[0].traced.states.dtype == torch.float64
 
 
 Answer = namedtuple("Answer", "logits states")
 
 
-def test_outputs_are_split_leaf_by_leaf():
-    def wrap(logits, states):
+def test_outputs_are_split_leaf_by_leaf() -> None:
+    def wrap(logits: Any, states: Any) -> Any:
         return Answer({"logits": logits, "mean": logits.mean(1)}, (states, [logits.shape[0], None]))
 
     batch = sequences((6, 6))  # as many inputs as layers: [2, 2, 4] is split along the axis of the batch all the same
@@ -227,28 +228,28 @@ def test_outputs_are_split_leaf_by_leaf():
         (lambda logits, states: (), [(), (), ()]),
     ],
 )
-def test_what_goes_whole_and_what_goes_apart(wrap, want):
+def test_what_goes_whole_and_what_goes_apart(wrap: Any, want: Any) -> None:
     runs = TorchSystem(Recogniser(wrap).eval()).run(sequences((6, 6, 6)))
     assert [run.output.tolist() if isinstance(run.output, np.ndarray) else run.output for run in runs] == want
 
 
-def test_an_output_as_long_as_the_padded_inputs_is_cut_too():
+def test_an_output_as_long_as_the_padded_inputs_is_cut_too() -> None:
     class Whole(Subsampled):
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             return super().forward(x), x * 2
 
     net, batch = Whole().eval(), sequences()
     for x, run in zip(
         batch, TorchSystem(net, batch="padded", steps=lambda length: length // 3).run(batch), strict=True
     ):
-        assert len(run.output[0]) == len(run.trace)
+        assert len(run.output[0]) == len(run.traced)
         np.testing.assert_array_equal(run.output[1], x * 2)
 
 
-def test_transcribe_gets_each_inputs_own_tensors():
+def test_transcribe_gets_each_inputs_own_tensors() -> None:
     net, batch, seen = Recogniser().eval(), sequences(), []
 
-    def transcribe(logits):
+    def transcribe(logits: Any) -> Any:
         seen.append(logits)
         return "".join("abcde"[i] for i in logits.argmax(-1))
 
@@ -258,15 +259,15 @@ def test_transcribe_gets_each_inputs_own_tensors():
         assert run.output == "".join("abcde"[i] for i in net(x[None])[0].argmax(-1))
 
 
-def test_an_output_does_not_change_when_the_network_runs_again():
+def test_an_output_does_not_change_when_the_network_runs_again() -> None:
     class Keeps(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.gru = nn.GRU(3, 4, batch_first=True)
             self.register_buffer("kept", torch.zeros(1, 5, 4), persistent=False)
 
-        def forward(self, x):
-            return self.kept.copy_(self.gru(x)[0])
+        def forward(self, x: Any) -> Any:
+            return self.kept.copy_(self.gru(x)[0])  # type: ignore[operator]
 
     system = TorchSystem(Keeps().eval())
     (first,) = system.run(sequences((5,)))
@@ -275,7 +276,7 @@ def test_an_output_does_not_change_when_the_network_runs_again():
     np.testing.assert_array_equal(first.output, before)
 
 
-def snapshot(net):
+def snapshot(net: nn.Module) -> Any:
     hooks = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs")
     return (
         {name: value.clone() for name, value in net.state_dict().items()},
@@ -287,14 +288,14 @@ def snapshot(net):
     )
 
 
-def fail(logits, states):
+def fail(logits: Any, states: Any) -> None:
     raise RuntimeError("the network's own trouble")
 
 
 @pytest.mark.parametrize("wrap", [lambda logits, states: logits, fail])
 @pytest.mark.parametrize("feed", ["equal", "lengths"])
 @pytest.mark.parametrize("choice", [{}, {"part": "c", "layer": "all"}])
-def test_the_network_is_left_as_it_was_found(wrap, feed, choice):
+def test_the_network_is_left_as_it_was_found(wrap: Any, feed: Any, choice: Any) -> None:
     net = Recogniser(wrap, bidirectional=True).eval()
     net.decoder.bias.requires_grad_(False)
     net.decoder.register_forward_hook(lambda module, args, output: None)  # the user's own stays
@@ -332,7 +333,7 @@ def test_a_cells_own_state_is_split_by_input(count: int) -> None:
         expected = net(torch.stack(inputs))
     for run, row in zip(runs, expected, strict=True):
         assert torch.equal(torch.from_numpy(run.output), row)
-        assert torch.equal(run.trace.states[-1], row)
+        assert torch.equal(run.traced.states[-1], row)
 
 
 def test_the_last_layer_of_a_stack_is_read_off_and_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -342,6 +343,6 @@ def test_the_last_layer_of_a_stack_is_read_off_and_not_computed_again(monkeypatc
     monkeypatch.setattr("deepcruiser.systems.torch.stack_states.StackCall._run", fail)
     net = torch.nn.LSTM(3, 4, num_layers=3, batch_first=True).eval()
     (run,) = TorchSystem(net, "").run([torch.ones(5, 3)])
-    assert run.trace.states.shape == (6, 4)
+    assert run.traced.states.shape == (6, 4)
     with pytest.raises(AssertionError, match="computed again"):
         TorchSystem(net, "", layer=1).run([torch.ones(5, 3)])

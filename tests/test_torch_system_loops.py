@@ -1,5 +1,7 @@
 """States of cells in a loop of the network's own, and of modules that are called several times in one forward."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -13,19 +15,19 @@ pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not sup
 
 
 @pytest.fixture(autouse=True)
-def _seed():
+def _seed() -> None:
     torch.manual_seed(7)
 
 
 class Cells(nn.Module):
-    def __init__(self, cell, learned=False):
+    def __init__(self, cell: Any, learned: bool = False) -> None:
         super().__init__()
         self.cell, self.learned = cell, learned
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         is_lstm = isinstance(self.cell, nn.LSTMCell)
         state = torch.ones(len(x), 4) if self.learned else None
-        state = (state, state) if is_lstm and self.learned else state
+        state = (state, state) if is_lstm and self.learned else state  # type: ignore[assignment]
         outputs = []
         for t in range(x.shape[1]):
             state = self.cell(x[:, t], state)
@@ -37,30 +39,30 @@ class Cells(nn.Module):
 @pytest.mark.parametrize("cell", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
 @pytest.mark.parametrize("learned", [False, True])
 @pytest.mark.parametrize("feed", ["equal", "padded"])
-def test_cells_in_the_networks_own_loop(cell, learned, feed):
+def test_cells_in_the_networks_own_loop(cell: Any, learned: bool, feed: Any) -> None:
     net, batch = Cells(cell(3, 4), learned).eval(), sequences()
     for part in "hc" if cell is nn.LSTMCell else "h":
-        system = TorchSystem(net, "cell", part=part, batch=feed)
+        system = TorchSystem(net, "cell", part=part, batch=feed)  # type: ignore[arg-type]
         for x, run in zip(batch, system.run(batch), strict=True):
             h = c = torch.full((4,), float(learned))
             want = [(h, c)]
             for one in x:
                 h, c = step(net.cell, list(net.cell.parameters()), one, h, c)
                 want.append((h, c))
-            want = torch.stack([pair["hc".index(part)] for pair in want]).detach()
-            torch.testing.assert_close(run.trace.states, want, rtol=0, atol=1e-5)
-            assert torch.equal(run.trace.inputs, x)
+            want = torch.stack([pair["hc".index(part)] for pair in want]).detach()  # type: ignore[assignment]
+            torch.testing.assert_close(run.traced.states, want, rtol=0, atol=1e-5)
+            assert torch.equal(run.traced.inputs, x)  # type: ignore[arg-type]
 
 
 class Streams(nn.Module):
     """Reads its input in pieces; `between` is what it does to the state on the way from one to the next."""
 
-    def __init__(self, pieces, between, **options):
+    def __init__(self, pieces: Any, between: Any, **options: Any) -> None:
         super().__init__()
         self.lstm = nn.LSTM(3, 4, 2, batch_first=True, **options)
         self.pieces, self.between = pieces, between
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         state, outputs = None, []
         for piece in x.split(self.pieces, 1):
             out, state = self.lstm(input=piece, hx=state)
@@ -73,29 +75,29 @@ class Streams(nn.Module):
 @pytest.mark.parametrize("feed", ["equal", "padded"])
 @pytest.mark.parametrize("part", ["h", "c"])
 @pytest.mark.parametrize("between", [lambda state: state, lambda state: tuple(s.clone() for s in state)])
-def test_calls_that_hand_the_state_on_are_one_trace(pieces, feed, part, between):
+def test_calls_that_hand_the_state_on_are_one_trace(pieces: Any, feed: Any, part: Any, between: Any) -> None:
     net, batch = Streams(pieces, between).eval(), sequences()
     whole = TorchSystem(net.lstm, part=part, layer="all").run(batch)
     for run, want in zip(TorchSystem(net, part=part, layer="all", batch=feed).run(batch), whole, strict=True):
-        torch.testing.assert_close(run.trace.states, want.trace.states, rtol=0, atol=1e-6)
-        assert torch.equal(run.trace.inputs, want.trace.inputs)
+        torch.testing.assert_close(run.traced.states, want.traced.states, rtol=0, atol=1e-6)
+        assert torch.equal(run.traced.inputs, want.traced.inputs)  # type: ignore[arg-type]
 
 
-def test_packed_pieces_are_joined_sequence_by_sequence():
+def test_packed_pieces_are_joined_sequence_by_sequence() -> None:
     class Pieces(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.gru = nn.GRU(3, 4)
 
-        def forward(self, packed):
+        def forward(self, packed: Any) -> Any:
             _, state = self.gru(packed)
             return self.gru(packed, state)[0]
 
     net, batch = Pieces().eval(), sequences()
     for x, run in zip(batch, TorchSystem(net, batch="packed").run(batch), strict=True):
         twice = torch.cat([x, x])
-        assert torch.equal(run.trace.inputs, twice)
-        torch.testing.assert_close(run.trace.states[1:], net.gru(twice)[0].detach(), rtol=0, atol=1e-6)
+        assert torch.equal(run.traced.inputs, twice)  # type: ignore[arg-type]
+        torch.testing.assert_close(run.traced.states[1:], net.gru(twice)[0].detach(), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -114,19 +116,19 @@ def test_calls_that_do_not_hand_the_state_on_are_refused(between):
         TorchSystem(Streams(2, between).eval()).run(sequences())
 
 
-def test_a_state_of_nan_is_handed_on_too():
+def test_a_state_of_nan_is_handed_on_too() -> None:
     net = Streams(1, lambda state: tuple(s.clone() for s in state)).eval()
     (run,) = TorchSystem(net).run([torch.full((3, 3), float("nan"))])
-    assert run.trace.states[1:].isnan().all()
+    assert run.traced.states[1:].isnan().all()  # type: ignore[union-attr]
 
 
-def test_rows_that_come_and_go_are_refused():
+def test_rows_that_come_and_go_are_refused() -> None:
     class Shrinks(nn.Module):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__()
             self.cell = nn.GRUCell(3, 4)
 
-        def forward(self, x):
+        def forward(self, x: Any) -> Any:
             h = self.cell(x[:, 0])
             return self.cell(x[:1, 1], h[:1])
 

@@ -2,6 +2,7 @@
 
 import copy
 import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,24 +13,24 @@ from deepcruiser.errors import InputError
 from deepcruiser.systems.torch.system import TorchSystem
 
 
-def sequences(lengths):
+def sequences(lengths: Any) -> Any:
     return [torch.ones(length, 3) for length in lengths]
 
 
 class Recogniser(nn.Module):
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.encoder = nn.ModuleDict({"lstm": nn.LSTM(3, 4, 2, batch_first=True)})
         self.decoder = nn.Linear(4, 5)
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.decoder(self.encoder["lstm"](x)[0])
 
 
 @pytest.mark.parametrize(
     ("part", "name"), [(lambda net: net, "Recogniser"), (lambda net: net.decoder, "'decoder' of Recogniser")]
 )
-def test_training_mode_is_refused_with_the_remedy(part, name):
+def test_training_mode_is_refused_with_the_remedy(part: Any, name: Any) -> None:
     net = Recogniser().eval()
     system = TorchSystem(net)
     part(net).training = True
@@ -63,22 +64,22 @@ def test_training_mode_is_refused_with_the_remedy(part, name):
         (lambda: TorchSystem(Recogniser(), direction="up"), "direction must be .* not 'up'"),
         (lambda: TorchSystem(Recogniser(), "decoder", part="c"), "'decoder' is a Linear.*leave them out"),
         (lambda: TorchSystem(Recogniser(), "decoder", direction="both"), "'decoder' is a Linear.*leave them out"),
-        (lambda: TorchSystem(Recogniser(), batch="all"), "batch must be 'equal'.*not 'all'"),
-        (lambda: TorchSystem(Recogniser(), steps=3), "steps must be a function, not 3"),
+        (lambda: TorchSystem(Recogniser(), batch="all"), "batch must be 'equal'.*not 'all'"),  # type: ignore[arg-type]
+        (lambda: TorchSystem(Recogniser(), steps=3), "steps must be a function, not 3"),  # type: ignore[arg-type]
         (lambda: TorchSystem(nn.LSTM(3, 4)), "nn.LSTM with batch_first=False; give batch_first=False here too"),
     ],
 )
-def test_wrong_use_is_told_at_once(make, message):
+def test_wrong_use_is_told_at_once(make: Any, message: Any) -> None:
     with pytest.raises(InputError, match=message):
         make()
 
 
 class Turns(nn.Module):
-    def __init__(self, turn):
+    def __init__(self, turn: Any) -> None:
         super().__init__()
         self.gru, self.turn, self.flatten = nn.GRU(3, 4, batch_first=True), turn, nn.Flatten()
 
-    def forward(self, x):
+    def forward(self, x: Any) -> Any:
         return self.turn(self, x)
 
 
@@ -110,19 +111,19 @@ class Turns(nn.Module):
         (Recogniser(), None, [np.array(["text"])], "input 0 of the batch is a ndarray"),
     ],
 )
-def test_what_cannot_be_recorded_is_told(net, state, batch, message):
+def test_what_cannot_be_recorded_is_told(net: nn.Module, state: Any, batch: Any, message: Any) -> None:
     with pytest.raises(InputError, match=message):
         TorchSystem(net.eval(), state).run(batch)
 
 
-def test_two_calls_of_a_module_that_is_not_recurrent_are_refused():
+def test_two_calls_of_a_module_that_is_not_recurrent_are_refused() -> None:
     net = nn.Sequential(nn.Linear(3, 3))
     net.append(net[0])
     with pytest.raises(InputError, match="'0' was called 2 times in one forward"):
         TorchSystem(net.eval(), "0").run(sequences((4,)))
 
 
-def test_inputs_that_do_not_go_together_are_told():
+def test_inputs_that_do_not_go_together_are_told() -> None:
     system = TorchSystem(Recogniser().eval(), batch="padded")
     with pytest.raises(
         InputError, match=r"input 1 of the batch has steps of \(2,\) float32, but input 0 has steps of \(3,\) float32"
@@ -141,13 +142,13 @@ def test_inputs_that_do_not_go_together_are_told():
         (nn.Linear(3, 4), {"state": "0"}, "0: output"),
     ],
 )
-def test_the_state_has_a_name(module, options, words):
+def test_the_state_has_a_name(module: Any, options: Any, words: Any) -> None:
     system = TorchSystem(nn.Sequential(module), **options)
     assert system.state_name == words
     assert repr(system) == f"TorchSystem(Sequential, {words})"
 
 
-def test_the_fingerprint_tells_networks_and_states_apart():
+def test_the_fingerprint_tells_networks_and_states_apart() -> None:
     net = Recogniser()
     first = TorchSystem(net).fingerprint
     assert len(first) == len(hashlib.sha256().hexdigest())
@@ -167,7 +168,7 @@ def test_the_fingerprint_tells_networks_and_states_apart():
     assert len({first, *(system.fingerprint for system in others)}) == len(others) + 1
 
 
-def test_a_network_that_cannot_read_its_input_is_quoted_with_what_it_got():
+def test_a_network_that_cannot_read_its_input_is_quoted_with_what_it_got() -> None:
     net = nn.LSTM(5, 4, batch_first=True).eval()
     with pytest.raises(RuntimeError) as caught:
         TorchSystem(net).run([np.zeros((7, 3), np.float32)])

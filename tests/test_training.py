@@ -163,7 +163,7 @@ def test_graphs_give_the_scores_and_gradients_of_the_network() -> None:
             net.zero_grad(set_to_none=True)
             scores, middle = forward(frames, counts)
             (scores.square().mean() + middle.square().mean()).backward()
-            found.append([scores.detach().clone(), *(weight.grad.clone() for weight in net.parameters())])
+            found.append([scores.detach().clone(), *(weight.grad.clone() for weight in net.parameters())])  # type: ignore[union-attr]
             del scores, middle
     for replayed, plain in zip(found[:3], found[3:], strict=True):
         for one, other in zip(replayed, plain, strict=True):

@@ -260,7 +260,7 @@ def test_a_room_rings_on_and_fades_in_its_time() -> None:
     assert not room[1:48].any(), "the first echo comes after 3 ms"
     assert db(abs(direct) / np.sqrt(np.sum(tail**2))) == pytest.approx(6, abs=0.01)
     early, late = tail[48:848], tail[48 + 3200 : 848 + 3200]  # 0.2 s later: 30 dB less
-    assert db(np.std(early) / np.std(late)) == pytest.approx(30, abs=1.5)
+    assert db(np.std(early) / np.std(late)) == pytest.approx(30, abs=1.5)  # type: ignore[arg-type]
 
 
 def test_a_telephone_passes_its_band_alone() -> None:
@@ -286,7 +286,7 @@ def speech(shared: Path) -> list[Audio]:
     if not corpus.is_dir():
         pytest.skip(f"there is no {corpus}")
     samples = read_corpus(corpus).samples
-    return [samples[i].input for i in range(0, len(samples), len(samples) // 12)]
+    return [samples[i].input for i in range(0, len(samples), len(samples) // 12)]  # type: ignore[misc]
 
 
 @pytest.mark.shared

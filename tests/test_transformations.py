@@ -161,7 +161,7 @@ print(digests(Path(sys.argv[1])))
 def digests(folder: Path) -> list[str]:
     rng = np.random.default_rng(5)
     changes = [drawn(kind, rng, folder) for kind in KINDS]
-    return [hashlib.sha256(change(SIGNALS["voice"]).samples).hexdigest() for change in changes]
+    return [hashlib.sha256(change(SIGNALS["voice"]).samples).hexdigest() for change in changes]  # type: ignore[arg-type]
 
 
 def test_another_process_makes_the_same_samples(folder: Path) -> None:
@@ -188,7 +188,7 @@ def test_it_is_a_value(kind: type[Transformation], folder: Path) -> None:
 
 def test_its_repr_reads_well() -> None:
     assert repr(AddWhiteNoise(snr_db=24.1, seed=91)) == "AddWhiteNoise(snr_db=24.1, seed=91)"
-    assert repr(AddWhiteNoise(np.float32(24.5), np.int64(91))) == "AddWhiteNoise(snr_db=24.5, seed=91)"
+    assert repr(AddWhiteNoise(np.float32(24.5), np.int64(91))) == "AddWhiteNoise(snr_db=24.5, seed=91)"  # type: ignore[arg-type]
     assert repr(AddWhiteNoise.draw(np.random.default_rng(0))) == "AddWhiteNoise(snr_db=39.55, seed=2195314465)"
 
 
@@ -212,17 +212,17 @@ def test_ranges_can_be_overridden(seed: int, one: float, other: float) -> None:
 
 
 def test_drawing_uses_nothing_but_its_generator() -> None:
-    before = np.random.get_state()[1].tolist()  # noqa: NPY002
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
     AddWhiteNoise.draw(np.random.default_rng(0))(SIGNALS["voice"])
-    assert np.random.get_state()[1].tolist() == before  # noqa: NPY002
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]  # noqa: NPY002
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AddWhiteNoise("loud", 1), "AddWhiteNoise: snr_db must be a number from -60 to 120, not 'loud'"),
+        (lambda: AddWhiteNoise("loud", 1), "AddWhiteNoise: snr_db must be a number from -60 to 120, not 'loud'"),  # type: ignore[arg-type]
         (lambda: AddWhiteNoise(float("nan"), 1), "snr_db must be a number from -60 to 120, not nan"),
-        (lambda: AddWhiteNoise(20, 1.5), "AddWhiteNoise: seed must be a whole number from 0 to 4294967295, not 1.5"),
+        (lambda: AddWhiteNoise(20, 1.5), "AddWhiteNoise: seed must be a whole number from 0 to 4294967295, not 1.5"),  # type: ignore[arg-type]
         (lambda: AddWhiteNoise(20, -1), "seed must be a whole number"),
         (lambda: AddWhiteNoise(True, 1), "snr_db must be a number"),
         (lambda: ChangeSpeed(0), "ChangeSpeed: factor must be a number from 0.25 to 4, not 0"),
@@ -231,11 +231,11 @@ def test_drawing_uses_nothing_but_its_generator() -> None:
         (lambda: DRC(3, 2), "DRC: threshold_db must be a number from -80 to 0, not 3"),
         (lambda: LowPassFilter(0), "cutoff_hz"),
         (lambda: ExtractHarmonic(1.1), "amount"),
-        (lambda: PitchShift(None), "semitones"),
+        (lambda: PitchShift(None), "semitones"),  # type: ignore[arg-type]
         (lambda: Trim(0), "top_db"),
         (lambda: Reverb(0, 10, 1), "rt60_seconds"),
         (lambda: Telephone(300, 300), "high_hz"),
-        (lambda: AddBackgroundNoise(7, 0, 20), "AddBackgroundNoise: recording must be a text, not 7"),
+        (lambda: AddBackgroundNoise(7, 0, 20), "AddBackgroundNoise: recording must be a text, not 7"),  # type: ignore[arg-type]
         (lambda: AddWhiteNoise.draw(np.random.default_rng(0), snr=(1, 2)), "draws no 'snr'; its ranges are: snr_db"),
         (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=3), "must be two numbers"),
         (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=(3, 1)), "must begin with the least"),

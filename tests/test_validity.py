@@ -59,7 +59,7 @@ def test_a_seed_is_valid_by_itself() -> None:
 def test_whatever_the_default_ranges_make_is_valid() -> None:
     rng = np.random.default_rng(0)
     for number in range(25):
-        seed, applied = syllables(number), []
+        seed, applied = syllables(number), []  # type: ignore[var-annotated]
         while kinds := allowed(applied):
             applied.append(kinds[rng.integers(len(kinds))].draw(rng))
             assert Validity().reason(seed, apply(applied, seed)) is None, applied
@@ -146,11 +146,11 @@ def test_the_alignment_is_the_cheapest_of_all(rows: int, columns: int, seed: int
     def cheapest(i: int, j: int) -> float:
         """The least weighted sum over all ways to a cell, by trying them all."""
         if (i, j) == (0, 0):
-            return 2 * cost[0, 0]
+            return float(2 * cost[0, 0])
         ways = [cheapest(i - 1, j) + cost[i, j]] if i else []
         ways += [cheapest(i, j - 1) + cost[i, j]] if j else []
         ways += [cheapest(i - 1, j - 1) + 2 * cost[i, j]] if i and j else []
-        return min(ways)
+        return float(min(ways))
 
     assert _warped(cost) == pytest.approx(cheapest(rows - 1, columns - 1) / (rows + columns))
 
@@ -168,8 +168,8 @@ def test_real_speech_passes_and_other_words_do_not(shared: Path) -> None:
         while kinds := allowed(applied):
             applied.append(kinds[rng.integers(len(kinds))].draw(rng))
         made += 1
-        rejected += Validity().reason(audio, apply(applied, audio)) is not None
+        rejected += Validity().reason(audio, apply(applied, audio)) is not None  # type: ignore[arg-type]
     assert rejected <= 0.05 * made
-    others = [Validity().reason(one, other) for one, other in zip(speech, speech[1:] + speech[:1], strict=True)]
+    others = [Validity().reason(one, other) for one, other in zip(speech, speech[1:] + speech[:1], strict=True)]  # type: ignore[arg-type]
     assert None not in others
-    assert None not in [Validity().reason(audio, AddWhiteNoise(0, 1)(audio)) for audio in speech]
+    assert None not in [Validity().reason(audio, AddWhiteNoise(0, 1)(audio)) for audio in speech]  # type: ignore[arg-type]

@@ -63,7 +63,9 @@ class Scene:
 
         def watch(status: Status) -> None:
             found.extend(
-                event.number for event in status.events if event.outcome == "failed" and event.reason == "wrong"
+                event.number  # type: ignore[union-attr]
+                for event in status.events
+                if event.outcome == "failed" and event.reason == "wrong"
             )
             if found:
                 raise Found

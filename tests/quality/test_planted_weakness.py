@@ -42,7 +42,7 @@ class Outcome:
     def of(cls, system: dc.System, texts: list[str]) -> Outcome:
         runs = system.run(texts)
         right = [run.output == brackets.verdict(text) for run, text in zip(runs, texts, strict=True)]
-        return cls(~np.array(right), [run.trace for run in runs])
+        return cls(~np.array(right), [run.traced for run in runs])
 
     def at_boundary(self, model: dc.AbstractModel) -> npt.NDArray[np.bool_]:
         """Which traces visit a cell one or two steps from the profiled ones."""

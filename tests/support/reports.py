@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -38,7 +39,8 @@ class Listener(torch.nn.Module):
 def bands(audio: dc.Audio) -> np.ndarray:
     frames = audio.samples[: len(audio) // 800 * 800].reshape(-1, 800)
     energies = np.square(np.abs(np.fft.rfft(frames)[:, 1:])).reshape(len(frames), 8, 50).sum(2)
-    return np.log(energies + 1e-2).astype(np.float32) / 3
+    result: np.ndarray = np.log(energies + 1e-2).astype(np.float32) / 3
+    return result
 
 
 def words(scores: torch.Tensor) -> str:
@@ -86,7 +88,7 @@ class Integrator:
     fingerprint = "integrator"
     state_name = "sum"
 
-    def run(self, batch: list[np.ndarray]) -> list[dc.Run]:
+    def run(self, batch: Sequence[np.ndarray]) -> list[dc.Run]:
         return [self._run(series) for series in batch]
 
     def _run(self, series: np.ndarray) -> dc.Run:
