@@ -61,7 +61,7 @@ def test_corpora_are_frozen_equal_by_value_and_travel_to_workers() -> None:
 
 
 def test_ids_are_unique() -> None:
-    with pytest.raises(InputError, match=r"the id 'a' stands for a\.wav and again for b\.wav; ids must be unique"):
+    with pytest.raises(InputError, match=r"the id 'a' stands for both a\.wav and b\.wav; ids must be unique"):
         Corpus("toy", (Sample("a", Path("a.wav")), Sample("a", Path("b.wav"))))
 
 
@@ -202,7 +202,7 @@ def test_arrays_beside_audio_are_passed_over(tmp_path: Path) -> None:
 def test_two_files_of_one_name(tmp_path: Path) -> None:
     sound(tmp_path / "a.wav")
     sound(tmp_path / "a.flac")
-    fails(tmp_path, "the id 'a' stands for", "a.flac and again for", "a.wav; ids must be unique")
+    fails(tmp_path, "the id 'a' stands for both", "a.flac and ", "a.wav; ids must be unique")
 
 
 def test_a_single_file(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_folder_with_only_lists_says_which(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     path = text(tmp_path / "a.txt", "hello")
-    fails(path, "a.txt is no corpus: needed a folder, a list (.csv, .json", ".npy)")
+    fails(path, "a.txt is not a corpus: needed a folder, a list (.csv, .json", ".npy)")
 
 
 def test_a_folder_without_permission_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

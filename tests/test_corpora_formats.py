@@ -128,7 +128,7 @@ def test_kaldi_malformed(tmp_path: Path) -> None:
     path = text(tmp_path / "wav.scp", "utt1 a.wav\nutt2\n")
     fails(tmp_path, f"{path}, line 2: needed an id and a path, not 'utt2'")
     text(path, "utt1 a.wav\nutt1 b.wav\n")
-    fails(tmp_path, f"{path}, line 2: the id 'utt1' was there before")
+    fails(tmp_path, f"{path}, line 2: the id 'utt1' appears twice")
     text(path, "\n")
     fails(tmp_path, f"{tmp_path} lists no samples")
 

@@ -16,7 +16,7 @@ from deepcruiser.evaluate.configurations import TENTHS, saturation
 from deepcruiser.evaluate.experiment import narrowed
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.rq1 import histogram
-from deepcruiser.evaluate.similarity import jaccard, to_mutants, visited
+from deepcruiser.evaluate.similarity import jaccard, seed_similarities, visited
 from deepcruiser.spooled_rows import Rows
 from tests.conftest import walks
 
@@ -46,7 +46,7 @@ def test_jaccard_of_sets() -> None:
 
 def test_known_indices() -> None:
     seed = record([(0, 0), (1, 1), (2, 2), (1, 1)])
-    same, shorter, aside, outside = to_mutants(
+    same, shorter, aside, outside = seed_similarities(
         model(),
         seed,
         [
@@ -74,7 +74,7 @@ def test_indices_are_those_of_plain_sets(one: list[tuple[int, int]], other: list
     def index(a: set[Any], b: set[Any]) -> float:
         return len(a & b) / len(a | b) if a | b else 1.0
 
-    assert first.like(second) == {
+    assert first.similarity(second) == {
         "states": index(set(one), set(other)),
         "basic": index(set(one) & known, set(other) & known),
         "transitions": index(set(pairwise(one)), set(pairwise(other))),

@@ -158,9 +158,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], s
 def test_more_seeds_than_there_are(tmp_path: Path) -> None:
     with pytest.raises(dc.InputError, match="100 seeds were asked for, and 24 of the 24 given are readable"):
         asked(rq1, tmp_path, seeds=100)
-    with pytest.raises(dc.InputError, match="at least 1 mutant of each seed is needed, not 0"):
+    with pytest.raises(dc.InputError, match="mutants must be at least 1 per seed, not 0"):
         asked(rq1, tmp_path, seeds=2, mutants=0)
-    with pytest.raises(dc.InputError, match="--base 7 is none of the partitions, 4, 12"):
+    with pytest.raises(dc.InputError, match="--base 7 must be one of the partitions, 4, 12"):
         asked(rq3, tmp_path, **{**FEW, "base": 7})
     with pytest.raises(dc.InputError, match="2 jobs need a function"):
         Workers(load(tmp_path), jobs=2)

@@ -259,7 +259,7 @@ def test_audio_is_resampled_and_nothing_gives_no_frames() -> None:
         (lambda: dc.LogMel(taper="hanning"), "taper must be one of hann, .*, not 'hanning'"),  # type: ignore[arg-type]
         (lambda: dc.LogMel(fft_size=256), "fft_size must be a whole number of 400 or more, not 256"),
         (lambda: dc.LogMel(high_hz=9000), "high_hz 9000 must lie between 0 and 8000.0, half the rate"),
-        (lambda: dc.MFCC(coefficients=40, bins=26), "40 coefficients cannot be made of 26 bins"),
+        (lambda: dc.MFCC(coefficients=40, bins=26), "40 coefficients need at least as many bins, not 26"),
         (lambda: replace(RECOGNISER, floor=0.0), "floor 0.0 and offset 0.0 must be 0 or more and one above 0"),
         (lambda: RECOGNISER([0.0, 1.0]), "must be an Audio, a numpy array or a tensor, not a list"),
         (lambda: RECOGNISER(np.zeros((1, 2, 3))), r"must have the shape \(samples,\) or \(batch, samples\)"),

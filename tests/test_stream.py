@@ -155,7 +155,7 @@ def test_an_item_may_keep_its_input_in_a_plain_field() -> None:
 def test_bad_data() -> None:
     with pytest.raises(dc.InputError, match="the data set is empty"):
         dc.profile(Echo(), [])
-    with pytest.raises(dc.InputError, match=r"passed over more than once.*generator has no length"):
+    with pytest.raises(dc.InputError, match=r"read more than once.*generator has no length"):
         dc.profile(Echo(), (a for a in arrays(3)))
     with pytest.raises(dc.InputError, match="batch_size must be at least 1, not 0"):
         dc.profile(Echo(), arrays(3), batch_size=0)

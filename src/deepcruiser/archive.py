@@ -1,6 +1,6 @@
-"""The files of profiles, models and coverages: a ZIP archive of .npy arrays and one JSON text, nothing that runs.
+"""The file format of profiles, models and coverages: a ZIP archive of .npy arrays and one JSON text; it holds no code.
 
-`numpy.load` opens the arrays of any of them, and each member has a checksum, so that damage is noticed.
+`numpy.load` opens the arrays. Each member has a checksum, so that damage is detected.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def save(path: str | os.PathLike[str], kind: str, about: Mapping[str, Any], arra
 def load(
     path: str | os.PathLike[str], kind: str, *, rows: tuple[str, ...] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the arrays of a file; those named in `rows` come as `Rows`, read a block at a time."""
+    """Read the header and the arrays of a file. The arrays named in `rows` become `Rows`, read block by block."""
     try:
         with zipfile.ZipFile(path) as archive:
             about = json.loads(archive.read("about.json"))
@@ -78,7 +78,7 @@ def load(
 
 @contextmanager
 def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
-    """Turn what goes wrong when the contents of a loaded file are put together into one clear error."""
+    """Turn an error while an object is made from a loaded file into one clear `FileError`."""
     try:
         yield
     except (KeyError, TypeError, ValueError, FileError) as error:
@@ -88,11 +88,11 @@ def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 
 def _check(path: str | os.PathLike[str], about: Any, kind: str) -> None:
-    found = about.get("format") if isinstance(about, dict) else None
-    if not isinstance(found, str) or not found.startswith("deepcruiser "):
+    given = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(given, str) or not given.startswith("deepcruiser "):
         raise ValueError("its header names no format")
-    if found != f"deepcruiser {kind}":
-        raise FileError(f"{os.fspath(path)!r} is a {found.removeprefix('deepcruiser ')}, but a {kind} is needed")
+    if given != f"deepcruiser {kind}":
+        raise FileError(f"{os.fspath(path)!r} is a {given.removeprefix('deepcruiser ')}, but a {kind} is needed")
     if about.get("version") != VERSION:
         raise FileError(
             f"{os.fspath(path)!r} was written in version {about.get('version')} of the {kind} format, "
@@ -101,12 +101,12 @@ def _check(path: str | os.PathLike[str], about: Any, kind: str) -> None:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name)  # with the date left at 1980, so that equal contents give equal files
+    return zipfile.ZipInfo(name)  # its date stays 1980, so that equal contents give equal files
 
 
 def _read_array(member: Any) -> Array:
     array: Array = np.lib.format.read_array(member, allow_pickle=False)
-    member.read(1)  # to the end of the member, where its checksum is compared
+    member.read(1)  # reading to the end of the member compares its checksum
     return array
 
 
@@ -121,5 +121,5 @@ def _read_rows(member: Any) -> Rows:
     while data := member.read(max(1, _BLOCK_BYTES // size) * size):
         rows.append(np.frombuffer(data, dtype).reshape(-1, shape[1]))
     if len(rows) != shape[0]:
-        raise ValueError(f"{shape[0]} rows were announced and {len(rows)} are there")
+        raise ValueError(f"the header says {shape[0]} rows, but there are {len(rows)}")
     return rows

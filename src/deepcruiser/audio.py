@@ -1,4 +1,4 @@
-"""Sound: one channel of samples and their rate."""
+"""Audio: one channel of samples and their rate."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 #: The encodings of `write` by suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
 
-#: Frames decoded at a time: the length that a file claims is never believed, and never allocated.
+#: Frames decoded at a time. The length in a file's header is never trusted, and never allocated.
 BLOCK = 2**16
 
-#: libsndfile reads a WAV that was cut short without complaint, but notes what the header promised.
+#: libsndfile reads a truncated WAV without an error, but notes the length in the header.
 CUT_WAV = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 
-#: What programs that write to a pipe put for a length they cannot know; they put this or more.
+#: Programs that write to a pipe do not know the length, and write this or more.
 UNKNOWN_LENGTH = 0x7FFFF000
 
-#: Lists of segments round their times, and lossy codecs pad: this much may be missing at the end of a part.
+#: This much may be missing at the end of a part: lists of segments round their times, and lossy codecs pad.
 SLACK_SECONDS = 0.1
 
-#: An MP3 decoder that starts in the middle is silent or wrong for up to half a second: it starts this much earlier.
+#: MP3 decoding starts this much earlier: a decoder that starts in the middle is wrong for up to half a second.
 RUN_UP_SECONDS = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Audio:
-    """One channel of sound: float32 samples, full scale at -1 and 1, and their rate in Hz.
+    """One channel of audio: float32 samples, full scale at -1 and 1, and their rate in Hz.
 
-    Any floating-point array is taken and converted; values beyond full scale are kept. The samples may be
-    shared with the array that was given: treat them as read-only.
+    Any floating-point array is converted; values beyond full scale are kept. The samples may share memory with the
+    array that was given, so treat them as read-only.
     """
 
     samples: npt.NDArray[np.floating[Any]]
@@ -62,7 +62,7 @@ class Audio:
             raise InputError(
                 f"samples must be floating-point numbers, not {given.dtype}; divide int16 samples by 32768"
             )
-        with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite, and is refused below
+        with np.errstate(over="ignore"):  # values too large for float32 become infinite, and are refused below
             samples = np.ascontiguousarray(given, dtype=np.float32)
         finite = np.isfinite(samples)
         if not finite.all():
@@ -75,8 +75,8 @@ class Audio:
     def read(cls, path: str | os.PathLike[str], *, offset: float = 0.0, duration: float | None = None) -> Audio:
         """Read a WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file, or `duration` seconds of it from `offset` on.
 
-        The rate is the file's own; channels are averaged. What is inside decides the format, not the suffix.
-        A WAV or FLAC file that was cut short is refused; Ogg and MP3 do not say how long they should be.
+        The rate is the file's own; channels are averaged. The content decides the format, not the suffix. A truncated
+        WAV or FLAC file is refused; Ogg and MP3 files do not say how long they should be.
         """
         if not 0 <= offset < math.inf:
             raise InputError(f"offset must be 0 seconds or more, not {offset}")
@@ -113,18 +113,18 @@ class Audio:
             file.write(data)
 
     def _encoded(self, form: str, subtype: str) -> bytes:
-        # In memory first: on a full disk libsndfile loses the cause, and plain Python does not.
+        # In memory first: on a full disk, plain Python reports the cause and libsndfile does not.
         buffer = io.BytesIO()
         sf.write(buffer, self.samples, self.rate, format=form, subtype=subtype)
         data = bytearray(buffer.getvalue())
         if form == "WAV":
-            # libsndfile puts the time of day into a float WAV: 'PEAK', size, version, time, four bytes each.
+            # libsndfile writes the time of day into a float WAV: 'PEAK', size, version, time, four bytes each.
             time = data.index(b"PEAK", 0, data.index(b"data")) + 12
             data[time : time + 4] = bytes(4)
         return bytes(data)
 
     def resample(self, rate: int) -> Audio:
-        """The same sound at another rate; at its own rate, the same object."""
+        """The same audio at another rate; at its own rate, the same object."""
         rate = _checked_rate(rate)
         return self if rate == self.rate else Audio(soxr.resample(self.samples, self.rate, rate), rate)
 
@@ -157,7 +157,7 @@ def _checked_rate(rate: int) -> int:
 
 def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDArray[np.float32], int]:
     if path.exists() and not path.is_file():
-        raise FileError(f"cannot read {path}: it is not a file")  # and a pipe would keep us waiting for ever
+        raise FileError(f"cannot read {path}: it is not a file")  # reading a pipe could wait forever
     with open(path, "rb") as raw:
         if not os.fstat(raw.fileno()).st_size:
             raise FileError(f"cannot read {path}: it is empty (0 bytes)")
@@ -180,12 +180,12 @@ def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDAr
 
 
 def _lack(file: Any, raw: BinaryIO, read: int, promised: int) -> str:
-    """Why what was read is less than what the file should hold; empty when it is not."""
+    """Why fewer samples were read than the file should hold; empty if nothing is missing."""
     cut = CUT_WAV.search(file.extra_info)
     if cut and int(cut[1]) < UNKNOWN_LENGTH:
         return f"it is cut short, with {cut[2]} bytes of sound out of {cut[1]}"
     if file.format == "MP3":
-        # Its length may be a guess, at which libsndfile stops even if more frames, which start with 0xff, follow.
+        # The length may be a guess. libsndfile stops there even if more frames follow, which start with 0xff.
         size = os.fstat(raw.fileno()).st_size
         more = file.tell() == file.frames and raw.read(1) == b"\xff" and size - raw.tell() > size / 10
         return "it has no table of its length, and goes on after the end that was guessed; convert it" if more else ""
@@ -196,13 +196,13 @@ def _lack(file: Any, raw: BinaryIO, read: int, promised: int) -> str:
 def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
     if start:
         file.seek(start)
-    # soundfile seeks after every read, which a FLAC of unknown length (written to a pipe) refuses at its end.
+    # soundfile seeks after every read, and a FLAC of unknown length (written to a pipe) fails at that at its end.
     file.seekable = lambda: False
     blocks = [np.zeros(0, dtype=np.float32)]
     left = stop - start
     while left and len(block := file.read(min(BLOCK, left), dtype="float32", always_2d=True)):
         left -= len(block)
-        with np.errstate(invalid="ignore"):  # infinities that cancel: refused later, with their position
+        with np.errstate(invalid="ignore"):  # NaN from infinities is refused later, with its position
             mean = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float64).astype(np.float32)
         blocks.append(mean)
     return np.concatenate(blocks)

@@ -1,4 +1,4 @@
-"""Rows of numbers that may outgrow the memory."""
+"""A table of numbers that moves from memory to a temporary file when it grows large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a system over a data set: batch by batch, never more than one batch of states at a time."""
+"""Run a system over a data set in batches, with the states of one batch in memory at a time."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from deepcruiser.trace import Run, System
 
 T = TypeVar("T")
 
-#: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of like length.
+#: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of similar length.
 _BATCHES_PER_WINDOW = 8
 
 
 @dataclass
 class Progress:
-    """What a pass over the data has done so far; `watch` is called with it whenever that changes."""
+    """The progress of a pass over the data; `watch` is called with it whenever it changes."""
 
     total: int
     stage: str = ""
@@ -47,14 +47,14 @@ def stream(
 ) -> Iterator[tuple[str, T]]:
     """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
 
-    An item is an input, named by its position, or an object with an `id` and an `input` that is read when its turn
-    comes (see `deepcruiser.corpora.Sample`). What cannot be read is noted in `progress.skipped` and left out.
-    `reduce` gets the runs of one batch: whatever it does not keep is gone before the next batch runs.
+    An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
+    (see `deepcruiser.corpora.Sample`). Items that cannot be read are noted in `progress.skipped` and left out.
+    `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs.
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1, not {batch_size}")
     items = ((name, item) for name, item in named(data) if chosen(name))
-    with ThreadPoolExecutor(1) as reader:  # reads the next window while the network runs on this one
+    with ThreadPoolExecutor(1) as reader:  # reads the next window while the network runs on the current one
         window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
         upcoming = reader.submit(_read, window)
         while window:
@@ -73,7 +73,7 @@ def _run(
     batch_size: int,
     progress: Progress,
 ) -> list[tuple[str, T]]:
-    """The results of one window, in the order of `inputs`, which were run in the order of their lengths."""
+    """The results of one window in the order of `inputs`; the inputs are run in the order of their lengths."""
     order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
     results: dict[int, T] = {}
     for start in range(0, len(order), batch_size):
@@ -83,7 +83,7 @@ def _run(
             raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one each is needed")
         steps = sum(len(run.traced) for run in runs)
         results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
-        del runs  # or the states of this batch would live on beside those of the next
+        del runs  # frees the states of this batch before the next one runs
         progress.advance(len(batch), steps=steps)
     return [(inputs[i][0], results[i]) for i in range(len(inputs))]
 
@@ -100,13 +100,13 @@ def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[st
 
 
 def input_of(item: Any) -> Any:
-    """The input of an item: what it keeps under that name, which may be read only now, or else the item itself."""
-    # Not hasattr(item, ...): a property would be read twice, and what it raises taken for its absence.
+    """The `input` of an item, which may be read only now; the item itself if it has none."""
+    # hasattr(item, ...) would read a property twice, and take an AttributeError in it for its absence.
     return item.input if hasattr(type(item), "input") or "input" in getattr(item, "__dict__", ()) else item
 
 
 def named(data: Iterable[Any]) -> Iterator[tuple[str, Any]]:
-    """Each item with its name: its `id`, or else its position."""
+    """Each item with its name: its `id`, or its position if it has none."""
     for position, item in enumerate(data):
         yield str(getattr(item, "id", position)), item
 
@@ -116,10 +116,10 @@ def _length(value: Any) -> int:
 
 
 def require_sized(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
-    """`data` as something that can be passed over more than once, and its number of items."""
+    """Check that `data` can be iterated more than once, and return it with its number of items."""
     if not isinstance(data, Sized) or isinstance(data, Iterator):
         raise InputError(
-            f"the data must be a list, a corpus or another sequence, since they are passed over more than once; "
+            f"the data must be a list, a corpus or another sequence, because they are read more than once; "
             f"{type(data).__name__} has no length"
         )
     size = len(data)
@@ -129,12 +129,12 @@ def require_sized(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
 
 
 def nothing_read(progress: Progress) -> InputError:
-    """The error for a data set of which not one input could be used."""
+    """The error for a data set of which no input could be read."""
     name, reason = next(iter(progress.skipped.items()))
     return InputError(f"none of the {progress.total:,} inputs could be read; the first, {name!r}: {reason}")
 
 
 def in_share(name: str, *, share: float, seed: int) -> bool:
-    """Whether the sequence `name` belongs to the random share: a property of the name and the seed alone."""
+    """Whether the sequence `name` belongs to the random share; depends on the name and the seed alone."""
     digest = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest) < share * 2**64

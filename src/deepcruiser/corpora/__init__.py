@@ -1,23 +1,23 @@
-"""Corpora of recorded inputs, recognised by what is found at a path.
+"""Corpora of recorded inputs, in formats that are recognised from the files at a path.
 
-A folder is one of these, the first that fits:
+A folder is the first of these that fits:
 
-    wav.scp           Kaldi, with its text and segments where there are any; a command in it is never run
+    wav.scp           Kaldi, with `text` and `segments` if they exist; commands in it are never run
     transcripts.tsv   file name, tab, text; no header
-    *.trans.txt       LibriSpeech, at any depth: id, space, text; the audio lies beside it and is named by the id
+    *.trans.txt       LibriSpeech, at any depth: id, space, text; the audio file beside it is named by the id
     audio files       at any depth, without texts
     .npy arrays       at any depth, without texts
 
-and a file one of these:
+A file is one of these:
 
-    .json .jsonl .ndjson   NeMo: a JSON object a line with audio_filepath, and text, offset and duration
+    .json .jsonl .ndjson   NeMo: a JSON object per line with audio_filepath, text, offset and duration
     .tsv                   Common Voice: columns path and sentence, the files in clips/ beside it
     .csv                   a column wav_filename, path, file or audio and a column transcript, sentence or text
     audio or .npy          a corpus of one
 
-Folders are read in sorted order, lists in their own. A relative path is relative to the list that names it.
-Texts are kept as they are written, but LibriSpeech's, which are all upper case, are lowered. An id is the
-corpus' own, or else the path without its suffix. Hidden files and links to folders are passed over.
+Folders are read in sorted order, lists in their own order. A relative path is relative to the list that contains it.
+Texts are kept as written, except that LibriSpeech's upper case becomes lower case. An id is the corpus' own, or the
+path without its suffix. Hidden files and links to folders are skipped.
 """
 
 from deepcruiser.corpora.corpus import Corpus, Sample

@@ -1,4 +1,4 @@
-"""A corpus and its samples, whatever it was read from."""
+"""A corpus and its samples, the same for every format."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One recorded input of a corpus and, where it is known, what is said in it.
+    """One recorded input of a corpus and its text, if it is known.
 
-    `offset` and `duration`, in seconds, choose a part of an audio file; without an offset it is read whole.
+    `offset` and `duration`, in seconds, select a part of an audio file; without an offset, all of it is read.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Sample:
 
     @property
     def input(self) -> Audio | npt.NDArray[Any]:
-        """The audio, or the array of a .npy file; read anew each time, so that a corpus costs no memory."""
+        """The audio, or the array of a .npy file; read from disk each time, so that a corpus takes no memory."""
         if self.path.suffix.lower() == ".npy":
             return _array(self.path)
         if self.offset is None:
@@ -44,7 +44,7 @@ class Sample:
 
 @dataclass(frozen=True, repr=False)
 class Corpus(Sequence[Sample]):
-    """Samples with unique ids, under a name; a slice of a corpus is a corpus."""
+    """Samples with unique ids, and a name. A slice of a corpus is a corpus."""
 
     name: str
     samples: tuple[Sample, ...]
@@ -55,7 +55,7 @@ class Corpus(Sequence[Sample]):
         for sample in self.samples:
             if sample.id in seen:
                 raise InputError(
-                    f"the id {sample.id!r} stands for {seen[sample.id]} and again for {sample.path}; "
+                    f"the id {sample.id!r} stands for both {seen[sample.id]} and {sample.path}; "
                     "ids must be unique, so rename or drop one"
                 )
             seen[sample.id] = sample.path
@@ -74,18 +74,19 @@ class Corpus(Sequence[Sample]):
         return Corpus(self.name, self.samples[index]) if isinstance(index, slice) else self.samples[index]
 
     def __repr__(self) -> str:
-        return f"Corpus {self.name}: {len(self):,} sample{'' if len(self) == 1 else 's'}"
+        samples = "sample" if len(self) == 1 else "samples"
+        return f"Corpus {self.name}: {len(self):,} {samples}"
 
 
 def _array(path: Path) -> npt.NDArray[Any]:
     try:
         with open(path, "rb") as file:
-            # np.load would take an archive or a pickle for what they are, and recommend to trust them.
+            # np.load would also open archives, and for pickles it suggests to trust the file.
             array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason(error)}") from error
-    except Exception as error:  # a damaged header makes numpy raise nearly anything
-        said = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
-        what = said[:1].lower() + said[1:]
-        raise FileError(f"cannot read {path}: {what}; needed an array saved by numpy.save") from error
+    except Exception as error:  # a damaged header can make numpy raise almost any error
+        message = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+        message = message[:1].lower() + message[1:]
+        raise FileError(f"cannot read {path}: {message}; needed an array saved by numpy.save") from error
     return array

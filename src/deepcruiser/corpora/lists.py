@@ -1,4 +1,4 @@
-"""The readers of lists: files that name samples and, mostly, their texts."""
+"""Readers of lists: files that name samples and usually give their texts."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from deepcruiser.errors import FileError
 
 FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
 TEXT_COLUMNS = ("transcript", "sentence", "text")
+#: What a line of `segments` holds.
+SEGMENT = "an id, an id of wav.scp, a start and an end in seconds"
 
 
 def named(folder: Path, name: str, text: str | None = None) -> Sample:
-    """The sample in a file, with the file's path in the folder, without its suffix, for an id."""
+    """The sample in a file. Its id is the path of the file in the folder, without the suffix."""
     path = folder / name
     key = path.relative_to(folder) if path.is_relative_to(folder) else path
     if path.suffix.lower() in INPUT_SUFFIXES:
@@ -27,8 +29,8 @@ def named(folder: Path, name: str, text: str | None = None) -> Sample:
 
 
 def librispeech(transcripts: list[Path], audio: list[Path]) -> Iterator[Sample]:
-    """The lines of all `transcripts`, each with the audio file that is named by its id and lies beside it."""
-    by_name = {file.with_suffix(""): file for file in reversed(audio)}  # of two, the first: .flac
+    """The lines of all `transcripts`; the audio file of a line is beside the transcript and named by the id."""
+    by_name = {file.with_suffix(""): file for file in reversed(audio)}  # the first of two files wins: .flac
     for path in transcripts:
         for number, line in _lines(path):
             key, text = _key_and_rest(line)
@@ -38,7 +40,7 @@ def librispeech(transcripts: list[Path], audio: list[Path]) -> Iterator[Sample]:
 
 
 def kaldi(scp: Path) -> Iterator[Sample]:
-    """The recordings of a wav.scp, or the parts of them that `segments` beside it lists."""
+    """The recordings of a wav.scp, or the parts of them that the file `segments` beside it lists."""
     recordings: dict[str, Path] = {}
     for number, line in _lines(scp):
         key, name = _key_and_rest(line)
@@ -48,25 +50,28 @@ def kaldi(scp: Path) -> Iterator[Sample]:
             what = f"{name[:80]!r} is a command, which is never run"
             raise FileError(f"{scp}, line {number}: {what}; convert the audio and list the files")
         if key in recordings:
-            raise FileError(f"{scp}, line {number}: the id {key!r} was there before; ids must be unique")
+            raise FileError(f"{scp}, line {number}: the id {key!r} appears twice; ids must be unique")
         path = scp.parent / name
-        # Kaldi's own scripts mean the folder that they were started in.
+        # In Kaldi's own scripts, paths are relative to the folder the script was started in.
         recordings[key] = path if path.exists() or not Path(name).exists() else Path(name).absolute()
     texts = dict(_key_and_rest(line) for _, line in _lines(scp.with_name("text")))
     segments = scp.with_name("segments")
     if not segments.exists():
         yield from (Sample(key, path, texts.get(key)) for key, path in recordings.items())
     for number, line in _lines(segments):
-        key, recording, start, end = fields if len(fields := line.split()) == 4 else [""] * 4
+        fields = line.split()
+        if len(fields) != 4:
+            raise _malformed(segments, number, line, SEGMENT)
+        key, recording, start, end = fields
         offset, stop = _seconds(start), math.inf if end == "-1" else _seconds(end)
         if recording not in recordings or offset is None or stop is None or stop <= offset:
-            raise _malformed(segments, number, line, "an id, an id of wav.scp, a start and an end in seconds")
+            raise _malformed(segments, number, line, SEGMENT)
         duration = None if stop == math.inf else stop - offset
         yield Sample(key, recordings[recording], texts.get(key), offset, duration)
 
 
 def nemo(manifest: Path) -> Iterator[Sample]:
-    """The entries of a NeMo manifest; those with an offset are parts of a file, and their ids say which."""
+    """The entries of a NeMo manifest. An entry with an offset is a part of a file, and its id says which."""
     for number, line in _lines(manifest):
         try:
             entry = json.loads(line)
@@ -79,7 +84,7 @@ def nemo(manifest: Path) -> Iterator[Sample]:
         if not isinstance(name, str) or not name or not isinstance(text, str | None):
             raise _malformed(manifest, number, line, "a JSON object with strings as audio_filepath and text")
         whole = named(manifest.parent, name, text)
-        if offset is None:  # then NeMo's duration only says how long the file is
+        if offset is None:  # the duration is then the length of the whole file
             yield whole
             continue
         start, length = _seconds(offset), _seconds(duration)
@@ -96,7 +101,7 @@ def tsv(path: Path) -> Iterator[Sample]:
     if path.name == "transcripts.tsv" and (header.isdisjoint(FILE_COLUMNS) or header.isdisjoint(TEXT_COLUMNS)):
         return _transcripts(path)
     clips = path.with_name("clips")
-    # Common Voice writes quotation marks as they are, and does not pair them.
+    # Common Voice writes quotation marks literally, and not always in pairs.
     rows = csv.reader(io.StringIO(text, newline=""), delimiter="\t", quoting=csv.QUOTE_NONE)
     return _table(path, clips if clips.is_dir() else path.parent, rows)
 
@@ -124,11 +129,11 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
             raise _malformed(path, 1, ", ".join(header), needed)
         file, text = files[0], texts[0]
         for row in filter(any, rows):
-            # Common Voice leaves out empty columns at the end; a column too many is a comma without quotes.
+            # Common Voice omits empty columns at the end; an extra column means a comma without quotes.
             if not max(file, text) < len(row) <= len(header) or not row[file]:
                 needed = f"a file and a text, in {len(header)} columns as in the header"
                 raise _malformed(path, rows.line_num, " | ".join(row), needed)
-            # Its first editions left out the suffix as well.
+            # The first editions of Common Voice omit the suffix as well.
             suffix = ".mp3" if folder.name == "clips" and not Path(row[file]).suffix else ""
             yield named(folder, row[file] + suffix, row[text])
     except csv.Error as error:
@@ -141,12 +146,12 @@ def _text(path: Path) -> str:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        found = f"byte {error.start} is 0x{data[error.start]:02x}"
-        raise FileError(f"{path}, line {line}: needed UTF-8, but {found}; save it as UTF-8") from error
+        byte = f"byte {error.start} is 0x{data[error.start]:02x}"
+        raise FileError(f"{path}, line {line}: needed UTF-8, but {byte}; save it as UTF-8") from error
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are not blank, numbered from 1; none where there is no such file."""
+    """The lines that are not blank, numbered from 1; none if the file does not exist."""
     lines = _text(path).split("\n") if path.exists() else ()
     return ((number, line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip())
 

@@ -1,4 +1,4 @@
-"""From a path to a corpus: which reader is for what is found there."""
+"""Choose the reader for the files at a path."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv")
 
 
 def read_corpus(path: str | os.PathLike[str]) -> Corpus:
-    """List the samples at a path, in the format that is found there.
+    """List the samples at a path; the format is recognised from its files.
 
-    No input is opened yet: a file that is missing or damaged fails alone, when its sample's `input` is read.
+    No input is opened yet. A missing or damaged file raises an error when the `input` of its sample is read.
     """
     path = Path(path).absolute()
     try:
@@ -27,7 +27,7 @@ def read_corpus(path: str | os.PathLike[str]) -> Corpus:
         samples = tuple(_folder(path) if path.is_dir() else _file(path))
         if not samples:
             raise FileError(f"{path} lists no samples")
-        whole = Path(os.path.abspath(path))  # so that "corpora/.." has a name as well
+        whole = Path(os.path.abspath(path))  # gives "corpora/.." a name
         return Corpus(whole.name if path.is_dir() else whole.stem, samples)
     except OSError as error:
         raise FileError(f"cannot read {error.filename or path}: {reason(error)}") from error
@@ -48,7 +48,7 @@ def _file(path: Path) -> Iterator[Sample]:
     if suffix in INPUT_SUFFIXES:
         return iter([named(path.parent, path.name)])
     raise FileError(
-        f"{path} is no corpus: needed a folder, a list ({', '.join(LIST_SUFFIXES)}), "
+        f"{path} is not a corpus: needed a folder, a list ({', '.join(LIST_SUFFIXES)}), "
         f"or an audio file or array ({', '.join(INPUT_SUFFIXES)})"
     )
 
@@ -66,9 +66,9 @@ def _folder(folder: Path) -> Iterator[Sample]:
     transcripts = [file for file in files if file.name.endswith(".trans.txt")]
     if transcripts:
         return librispeech(transcripts, audio)
-    found = audio or [file for file in files if file.suffix.lower() == ".npy"]
-    if found:
-        return (named(folder, str(file)) for file in found)
+    inputs = audio or [file for file in files if file.suffix.lower() == ".npy"]
+    if inputs:
+        return (named(folder, str(file)) for file in inputs)
     counts = Counter(file.suffix.lower() or "without suffix" for file in files)
     there = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(6)) or "no files"
     raise FileError(
@@ -80,10 +80,10 @@ def _folder(folder: Path) -> Iterator[Sample]:
 
 def _files(folder: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
-        raise error  # or a folder without permission would be passed over in silence
+        raise error  # os.walk would silently skip a folder without permission
 
-    found: list[Path] = []
+    paths: list[Path] = []
     for here, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(here, name) for name in names if not name.startswith(".")]
-    return sorted(found, key=Path.as_posix)
+        paths += [Path(here, name) for name in names if not name.startswith(".")]
+    return sorted(paths, key=Path.as_posix)

@@ -1,5 +1,5 @@
-"""The paper's four questions, asked of any system: `deepcruiser evaluate`.
+"""The four research questions of the paper, for any system: `deepcruiser evaluate`.
 
-Every mutant is made and run once, and what is kept of its run is small: the answer, and the states projected to a few
-components. Whatever grid or criterion is asked about comes from there.
+Every mutant is made and run once. Only its answer and its projected states are kept, from which the values for every
+grid and criterion are computed.
 """

@@ -1,4 +1,4 @@
-"""Help for choosing components and partitions: what is kept, whether it is known well, and what it tells apart."""
+"""Help to choose components and partitions: explained variance, saturation and discrimination of each model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from deepcruiser.evaluate.tables import Table, shares
 
 
 def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answer:
-    """Every number of components that the profile has, with all partitions."""
+    """Measure every number of components of the profile with every number of partitions."""
     experiment = workers.experiment
     chosen = choose_seeds(workers, seeds)
     found = families(workers, chosen, mutants)
@@ -36,14 +36,14 @@ def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answ
         "Choosing components and partitions",
         (Table("abstraction", tuple(rows), shown=shown),),
         data=Table("abstraction-data", tuple(rows)),
-        said=(
-            f"Means of the Jaccard index of the states over {seeds:,} seeds: of a seed and the same input run *again*, "
-            "in another batch; of a seed and its *mutants*; of a seed and *another* seed. *Told apart* is the chance "
-            "that a mutant is more like its seed than another seed is: 1 when the model always tells inputs apart "
-            "and hardly changed ones together, 0.5 when it does not. *New in the last tenth* of the data are states of "
-            "a model that more data would make larger, so that coverage of it says less.",
-            "Take as many components as add variance, and the finest grid that still tells apart, runs the same input "
-            "through the same states, and is not full of states that were seen once.",
+        notes=(
+            f"Mean Jaccard index of the states over {seeds:,} seeds: between a seed and the same input run *again* in "
+            "another batch, between a seed and its *mutants*, and between a seed and *another* seed. *Told apart* is "
+            "the chance that a mutant is more similar to its seed than another seed is: 1 is perfect, 0.5 is no better "
+            "than chance. Many states *new in the last tenth* of the data mean that the model is not saturated: more "
+            "data would enlarge it, and coverage of it says less.",
+            "Choose as many components as add variance, and the finest grid that still tells inputs apart, gives the "
+            "same input the same states, and is nearly saturated.",
         ),
         draw=lambda: draw(experiment, rows),
         seconds=sum(family.seconds for family in found),
@@ -60,9 +60,9 @@ def _rows(
         records = [record for family in found for record in (family.seed, *family.valid)]
         every = iter(visited(model, [*records, *again]))
         groups = [[next(every) for _ in range(1 + len(family.valid))] for family in found]
-        repeated = [group[0].like(next(every))["states"] for group in groups]
-        near = [group[0].like(mutant)["states"] for group in groups for mutant in group[1:]]
-        far = [one[0].like(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
+        repeated = [group[0].similarity(next(every))["states"] for group in groups]
+        near = [group[0].similarity(mutant)["states"] for group in groups for mutant in group[1:]]
+        far = [one[0].similarity(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
         rows.append(
             {
                 "configuration": model.name,

@@ -1,4 +1,4 @@
-"""All campaigns of all arms, and comparisons between them."""
+"""The campaigns of all arms, and comparisons between them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from deepcruiser.evaluate.mutants import choose_seeds, is_right
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
 
-#: A campaign as its file holds it.
+#: A campaign as read from its file.
 Found = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Campaigns:
-    """What the campaigns of each arm came to."""
+    """The results of the campaigns of each arm."""
 
     experiment: Experiment
     base: int
@@ -33,7 +33,7 @@ class Campaigns:
 
     @property
     def seconds(self) -> float:
-        """What the runs took; those that several campaigns share are counted once."""
+        """The time of the runs; runs that several campaigns share count once."""
         batches = [found["seconds"] for several in self.by_arm.values() for found in several]
         return float(sum({name: seconds for each in batches for name, seconds in each.items()}.values()))
 
@@ -42,7 +42,7 @@ class Campaigns:
         return sum(len(found["ran"]) for several in self.by_arm.values() for found in several)
 
     def place(self, criterion: str, partitions: int) -> int:
-        """Where in the measured coverages that of a criterion on a grid stands."""
+        """The position of a criterion on a grid in the list of measured coverages."""
         model = self.experiment.models[partitions]
         names = [(str(each), of.name) for each, of in panel(self.experiment, self.base)]
         return names.index((criterion, model.name))
@@ -65,30 +65,30 @@ class Campaigns:
 
     @property
     def how(self) -> str:
-        """What was compared, and what the figures in the tables are."""
+        """A note on what is compared and what the figures in the tables mean."""
         some = next(iter(self.by_arm))
         confidence = self.median(some, lambda found: float(len(found["ran"]))).confidence
         return (
             f"{self.count} campaigns of {self.runs:,} runs for each line, from the same {self.seeds:,} seeds, which "
-            f"are answered without an error; they differ in their random numbers. In brackets: values between which "
-            f"the median of all such campaigns lies with {confidence:.1%} confidence. p: rank test of Mann and "
-            "Whitney, two-sided and exact, not corrected for the number of comparisons; A: the chance that a campaign "
-            "of the one kind exceeds one of the other, 0.5 where they are alike."
+            f"are answered without an error; the campaigns differ in their random seed. In brackets: the "
+            f"{confidence:.1%} confidence interval of the median. p: two-sided, exact rank test of "
+            "Mann and Whitney, not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one of the other; 0.5 "
+            "means no difference."
         )
 
 
 def compare(workers: Workers, *, seeds: int, runs: int, campaigns: int, base: int) -> Campaigns:
-    """Run all campaigns, or read those that are known."""
+    """Run all campaigns; read those that have run before."""
     experiment = workers.experiment
     for name, number in (("--runs", runs), ("--campaigns", campaigns)):
         if number < 1:
             raise InputError(f"{name} must be at least 1, not {number}")
     if base not in experiment.partitions:
-        raise InputError(f"--base {base} is none of the partitions, {', '.join(map(str, experiment.partitions))}")
+        raise InputError(f"--base {base} must be one of the partitions, {', '.join(map(str, experiment.partitions))}")
     right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
     names = tuple(record.seed for record in right)
     every = arms(experiment.partitions, base)
-    # Campaigns with one random number begin alike, so those are asked for one after the other and find that known.
+    # Campaigns with the same number start with the same runs, so they come one after the other and share them.
     tasks = [Task(arm, number, runs, base, names) for number in range(campaigns) for arm in every]
     experiment.cache.gather(right)
     found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=runs * len(tasks))

@@ -1,4 +1,4 @@
-"""The paper's table of configurations: how large the models are, and whether more data would make them larger."""
+"""The paper's table of configurations: the sizes of the models, and whether more data would enlarge them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Table, shares
 
-#: The shares of the data at which a growing model is measured, and the orders in which it grows.
+#: The shares of the data at which a growing model is measured, and the number of random orders.
 TENTHS = tuple(share / 10 for share in range(1, 11))
 ORDERS = 5
 ITEMS = ("states", "transitions", "choices")
 
 
 def configurations(experiment: Experiment) -> Answer:
-    """The sizes of the models, and of those of ever larger shares of the profiled data."""
+    """The sizes of the models, and of the models of growing shares of the profiled data."""
     profile, rows, growth = experiment.narrowed, [], []
     for model in experiment.models.values():
         size, grown = Configuration.of(model), saturation(profile, model, seed=experiment.seed)
@@ -47,19 +47,19 @@ def configurations(experiment: Experiment) -> Answer:
         "Configurations",
         (Table("configurations", tuple(rows), shown=formats),),
         data=Table("growth", tuple(growth)),
-        said=(
+        notes=(
             f"The profile has {origin.traces:,} sequences and {origin.steps:,} steps; its {experiment.components} "
             f"components explain {profile.projections.states.explained:.1%} of the variance of the states.",
             f"*New in the last tenth*: the share of all states (transitions, choices) that only the last tenth of the "
-            f"sequences visits, in the mean of {ORDERS} random orders. Near 0 %, more data would hardly make the model "
-            "larger.",
+            f"sequences visits, averaged over {ORDERS} random orders. If it is near 0 %, more data would hardly "
+            "enlarge the model.",
         ),
         draw=lambda: draw(growth),
     )
 
 
 def saturation(profile: Profile, model: AbstractModel, *, seed: int, orders: int = ORDERS) -> dict[str, Floats]:
-    """For each tenth of the sequences, in random order, the share of the model's items that they visit: the mean."""
+    """The share of the model's items that the first 10 %, 20 %, ... of the sequences visit, averaged over orders."""
     lengths = profile.lengths
     states = find(model.states, model.grid.encode(model.grid.cells(profile.states[:])))
     actions = find(model.counts.inputs, model.input_grid.encode(model.input_grid.cells(profile.inputs[:])))
@@ -71,16 +71,16 @@ def saturation(profile: Profile, model: AbstractModel, *, seed: int, orders: int
         "transitions": (find(model.transitions, source * len(model.states) + target), of_steps, len(model.transitions)),
         "choices": (find(model.choices, source * len(model.counts.inputs) + actions), of_steps, len(model.choices)),
     }
-    found = {item: np.zeros(len(TENTHS)) for item in ITEMS}
+    visited = {item: np.zeros(len(TENTHS)) for item in ITEMS}
     for order in range(orders):
         turn = np.random.default_rng((seed, order)).permutation(len(lengths))
         for item, (numbers, sequence, count) in visits.items():
-            found[item] += _seen_by(numbers, turn[sequence], count, len(lengths)) / orders
-    return found
+            visited[item] += _seen_by(numbers, turn[sequence], count, len(lengths)) / orders
+    return visited
 
 
 def _seen_by(numbers: IntArray, turns: IntArray, count: int, sequences: int) -> Floats:
-    """The share of the items whose first visit comes in the first tenth, the first two tenths, and so on."""
+    """The share of the items first visited within the first tenth, the first two tenths, and so on."""
     earliest = np.full(count, sequences)
     np.minimum.at(earliest, numbers, turns)
     limits = np.ceil(np.array(TENTHS) * sequences - 1e-9)
@@ -94,6 +94,6 @@ def draw(growth: Sequence[dict[str, Any]]) -> Figure:
             rows = [row for row in growth if row["configuration"] == name]
             axis.plot([100 * row["data"] for row in rows], [100 * row[item] for row in rows], label=name, marker=".")
         axis.set(title=item, xlabel="share of the data, %", ylim=(0, 103))
-    axes[0].set_ylabel("share of what all data visit, %")
+    axes[0].set_ylabel("share of the items that all data visit, %")
     axes[-1].legend(loc="lower right")
     return figure

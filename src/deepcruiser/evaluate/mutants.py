@@ -1,4 +1,4 @@
-"""Choosing seeds, and the mutants of each: one transformation apiece, all kinds alike often."""
+"""Choose seeds, and make mutants of them: one transformation each, every kind equally often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Recipes = tuple[Recipe, ...]
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A seed with its mutants, and how long they took."""
+    """A seed, its mutants, and the time they took."""
 
     seed: Record
     mutants: tuple[Record, ...]
@@ -32,7 +32,7 @@ class Family:
 
 
 def score(experiment: Experiment, seed: Record, mutant: Record) -> float:
-    """The oracle's score of a mutant, or of a seed itself, against what is right for the seed."""
+    """The oracle's score of a mutant, or of the seed itself, against the seed's reference."""
     oracle = experiment.oracle
     return oracle.score(oracle.reference(experiment.seeds.text(seed.seed), seed.output), mutant.output)
 
@@ -57,7 +57,7 @@ def choose_seeds(
     found: list[Record] = []
     ran = 0
     while batches and len(found) < count:
-        share = max(0.1, len(found) / ran) if ran else 1.0  # of those that were accepted so far
+        share = max(0.1, len(found) / ran) if ran else 1.0  # accepted so far
         now = ceil((count - len(found)) / share / size)
         wave, batches = batches[:now], batches[now:]
         ran += (inputs := sum(map(len, wave)))
@@ -72,7 +72,7 @@ def choose_seeds(
 
 
 def run_batches(workers: Workers, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:
-    """All batches, run side by side."""
+    """Run all batches, in parallel if there are several workers."""
     workers.do(_run_batch, batches, stage=stage, inputs=inputs)
     return [workers.experiment.cache.known(batch) for batch in batches]
 
@@ -82,18 +82,18 @@ def _run_batch(experiment: Experiment, batch: Recipes) -> None:
 
 
 def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family]:
-    """Every seed with its mutants, which depend on the seed's name and the experiment's seed alone."""
+    """Every seed with its mutants. They depend on the seed's name and the experiment's random seed alone."""
     if mutants < 1:
-        raise InputError(f"at least 1 mutant of each seed is needed, not {mutants}")
+        raise InputError(f"mutants must be at least 1 per seed, not {mutants}")
     experiment = workers.experiment
     units = [(seed.seed, mutants) for seed in seeds]
     workers.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
-    found = []
+    result = []
     for seed in seeds:
         batches = [experiment.cache.known(batch) for batch in _family(experiment, seed.seed, mutants)]
         records = tuple(record for batch in batches for record in batch.records)
-        found.append(Family(seed, records, sum(batch.seconds for batch in batches)))
-    return found
+        result.append(Family(seed, records, sum(batch.seconds for batch in batches)))
+    return result
 
 
 def _run_family(experiment: Experiment, unit: tuple[str, int]) -> None:

@@ -24,7 +24,7 @@ class Answer:
     title: str
     tables: tuple[Table, ...]
     data: Table
-    said: tuple[str, ...]
+    notes: tuple[str, ...]
     draw: Callable[[], Any]
     seconds: float = 0.0
     runs: int = 0
@@ -46,7 +46,7 @@ class Answer:
             if table.caption:
                 parts.append(table.caption)
             parts.append(table.markdown().rstrip())
-        parts += [f"![{self.title}]({self.name}.svg)", *self.said]
+        parts += [f"![{self.title}]({self.name}.svg)", *self.notes]
         facts: Mapping[str, str] = {
             "command": f"`{command}`",
             "seed": str(seed),
@@ -59,9 +59,9 @@ class Answer:
 
     def _time(self, jobs: int) -> str:
         if not self.runs:
-            return "seconds, nothing was run"
+            return "seconds; nothing was run"
         processes = "process" if jobs == 1 else "processes"
-        return f"{self.seconds / 60:.1f} minutes of work for {self.runs:,} runs, by {jobs} {processes}"
+        return f"{self.seconds / 60:.1f} minutes for {self.runs:,} runs, by {jobs} {processes}"
 
 
 def machine(device: str = "") -> str:

@@ -1,4 +1,4 @@
-"""RQ1: does the abstract model tell an input from one that is hardly different?"""
+"""RQ1: does the abstract model distinguish an input from a slightly changed one?"""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
-from deepcruiser.evaluate.similarity import KINDS, to_mutants
+from deepcruiser.evaluate.similarity import KINDS, seed_similarities
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Row, Table, shares
 from deepcruiser.transformations import to_dict
 
-#: Where the tenths of the index begin and end; 1.0 belongs to the last.
+#: The bounds of the tenths of the index; 1.0 belongs to the last tenth.
 EDGES = np.arange(11) / 10
 WORDS = {"states": "states", "basic": "states of the model", "transitions": "transitions"}
 
 
 def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100) -> Answer:
-    """The Jaccard index of each mutant and its seed, under every configuration."""
+    """The Jaccard index of each mutant and its seed for every configuration."""
     experiment = workers.experiment
     found = families(workers, choose_seeds(workers, seeds), mutants)
     data = measured(experiment, found)
@@ -37,10 +37,10 @@ def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100) -> Answer:
         "RQ1: Jaccard index of seeds and their mutants",
         (table,),
         data=Table("rq1-data", tuple(data)),
-        said=(
+        notes=(
             f"{len(data):,} mutants of {seeds:,} seeds, each changed by one transformation; {rejected:,} more were "
             "rejected by the validity gate and are not in the table. *States* are all cells that a run visits, *states "
-            "of the model* those that profiling visited too. The last tenth holds 1.0.",
+            "of the model* are those that profiling visited as well. The last tenth includes 1.0.",
         ),
         draw=lambda: draw(experiment, data),
         seconds=sum(family.seconds for family in found),
@@ -54,12 +54,12 @@ def column(experiment: Experiment, partitions: int, kind: str) -> str:
 
 
 def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, Any]]:
-    """A row for every mutant that ran: what was done, the oracle's score, and its indices."""
+    """A row for every mutant that ran: its transformation, the oracle's score, and its indices."""
     rows: list[dict[str, Any]] = []
     for family in found:
         new = [_row(experiment, family.seed, mutant) for mutant in family.valid]
         for partitions, model in experiment.models.items():
-            for row, indices in zip(new, to_mutants(model, family.seed, family.valid), strict=True):
+            for row, indices in zip(new, seed_similarities(model, family.seed, family.valid), strict=True):
                 row |= {column(experiment, partitions, kind): indices[kind] for kind in KINDS}
         rows += new
     return rows
@@ -84,7 +84,8 @@ def tenths() -> list[str]:
 
 
 def histogram(indices: Floats) -> Floats:
-    """The share of the indices in each tenth. An index is a quotient of whole numbers, so 0.3 must not fall below."""
+    """The share of the indices in each tenth."""
+    # Rounding must not move an index such as 0.3, a quotient of whole numbers, into the tenth below.
     place = np.minimum(np.floor(indices * 10 + 1e-9).astype(int), 9)
     return np.bincount(place, minlength=10) / max(1, len(indices))
 

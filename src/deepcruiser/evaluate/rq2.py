@@ -1,4 +1,4 @@
-"""RQ2: does a mutant that goes through other states than its seed get a worse answer?"""
+"""RQ2: do mutants that visit other states than their seeds get worse answers?"""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ GIVEN = ("given the seed", "given the transformation", "given transformation and
 
 
 def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = TIMES) -> Answer:
-    """The Jaccard index against the word error rate, over mutants of seeds that are recognised perfectly."""
+    """The correlation of the Jaccard index and the error rate, over mutants of seeds that are answered correctly."""
     experiment = workers.experiment
     right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
     found = families(workers, right, mutants)
     data = measured(experiment, found)
     if len({row["score"] for row in data}) < 2:
         raise InputError(
-            f"all {len(data):,} mutants have the score {data[0]['score'] if data else 'none'}: there is nothing to "
-            "correlate with; take more seeds or mutants, or stronger --range"
+            f"all {len(data):,} mutants have the score {data[0]['score'] if data else 'none'}, so there is no "
+            "correlation to measure; use more seeds or mutants, or a stronger --range"
         )
     known = strengths(found)
     whole = [overall(experiment, data, known, partitions, times) for partitions in experiment.partitions]
@@ -46,11 +46,11 @@ def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = 
             Table("rq2-transformations", tuple(apart), caption="The same (Spearman) for each transformation alone:"),
         ),
         data=Table("rq2-data", tuple(data)),
-        said=(
+        notes=(
             f"{len(data):,} mutants of {seeds:,} seeds that are answered without an error; {wrong:.1%} of the mutants "
-            f"have one, and their mean error rate is {values(data, 'score').mean():.3f}. In brackets: 95 % intervals "
-            f"over {times:,} samples of the seeds. *Given*: Spearman's, of what the seed, the transformation, or the "
-            "transformation with its parameters does not explain of the ranks.",
+            f"have one, and their mean error rate is {values(data, 'score').mean():.3f}. In brackets: 95 % confidence "
+            f"intervals from {times:,} bootstrap samples of the seeds. *Given*: Spearman's correlation after the seed, "
+            "the transformation, or the transformation with its parameters has been regressed out of the ranks.",
             *(explained(row) for row in whole),
         ),
         draw=lambda: draw(experiment, data, whole),
@@ -62,7 +62,7 @@ def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = 
 def overall(
     experiment: Experiment, data: Sequence[Row], known: npt.NDArray[np.float64], partitions: int, times: int
 ) -> dict[str, Any]:
-    """All correlations under one configuration."""
+    """All correlations for one configuration."""
     x, y = values(data, column(experiment, partitions, "states")), values(data, "score")
     pairs = values(data, column(experiment, partitions, "transitions"))
     seeds, kinds = (np.array([row[name] for row in data]) for name in ("seed", "transformation"))
@@ -89,8 +89,9 @@ def overall(
 
 
 def strengths(found: Sequence[Family]) -> npt.NDArray[np.float64]:
-    """What says how strong each mutant's transformation is: the ranks of its parameters, and of how far they lie from
-    the middle of their range, since the neutral value of many (a gain, a shift) lies there. A random seed says nothing.
+    """The strength of each mutant's transformation: the ranks of its parameters and of their distance from mid-range.
+
+    The neutral value of many parameters (a gain, a shift) is the middle of their range. Random seeds are left out.
     """
     changes = [mutant.recipe[0] for family in found for mutant in family.valid]
     numbers = [
@@ -113,41 +114,41 @@ def _is_number(value: Any) -> bool:
 
 
 def by_kind(experiment: Experiment, data: Sequence[Row], kind: str) -> list[dict[str, Any]]:
-    """Spearman's coefficient for the mutants of one transformation."""
+    """Spearman's correlation for the mutants of one transformation."""
     rows = [row for row in data if row["transformation"] == kind]
     errors = values(rows, "score")
-    found = {
+    correlations = {
         experiment.models[m].name: spearman(values(rows, column(experiment, m, "states")), errors)
         for m in experiment.partitions
     }
     mean = float(errors.mean())
-    return [{"transformation": kind, "mutants": len(rows), "mean error rate": round(mean, 4), **found}]
+    return [{"transformation": kind, "mutants": len(rows), "mean error rate": round(mean, 4), **correlations}]
 
 
 def explained(row: Row) -> str:
-    """What is left of the correlation when transformation and strength are known, in words."""
+    """How much of the correlation transformation and strength explain, in a sentence."""
     name, whole = row["configuration"], row["Spearman"]
     kind, both = row["given the transformation"], row["given transformation and strength"]
     if not whole.differs_from_zero:
-        return f"{name}: no correlation can be told from none ({whole})."
+        return f"{name}: no correlation was found ({whole})."
     if not kind.differs_from_zero:
-        return f"{name}: which transformation it was can explain it by itself: {whole} in all, {kind} beyond."
+        return f"{name}: the transformation alone explains the correlation: {whole} before, {kind} after."
     if not both.differs_from_zero:
-        return f"{name}: transformation and strength can explain it by themselves: {whole} in all, {both} beyond."
+        return f"{name}: transformation and strength explain the correlation: {whole} before, {both} after."
     if both.value / whole.value < 0.5:
-        return f"{name}: transformation and strength explain most of it: {whole} in all, {both} beyond."
-    return f"{name}: {both} remains when transformation and strength are known, {whole} in all."
+        return f"{name}: transformation and strength explain most of the correlation: {whole} before, {both} after."
+    return f"{name}: {both} of {whole} remains after transformation and strength are regressed out."
 
 
 def medians(errors: Floats, index: Floats, *, least: int = 10) -> tuple[list[float], list[float]]:
-    """The median index where there is no error, and in each tenth of the error rate, of `least` mutants or more."""
+    """The median index without errors and in each tenth of the error rate that has at least `least` mutants."""
     tenth = np.ceil(errors * 10 - 1e-9)
     places = [t for t in np.unique(tenth) if (tenth == t).sum() >= least]
     return [float(errors[tenth == t].mean()) for t in places], [float(np.median(index[tenth == t])) for t in places]
 
 
 def draw(experiment: Experiment, data: Sequence[Row], whole: Sequence[Row]) -> Figure:
-    """As the paper has it: errors to the right, the index upwards; darker where there are more mutants."""
+    """The paper's figure: the index over the error rate; darker means more mutants."""
     figure, axes = panels(len(experiment.partitions), sharey=True)
     errors = values(data, "score")
     right = max(1.0, float(errors.max()))

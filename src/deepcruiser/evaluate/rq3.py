@@ -1,4 +1,4 @@
-"""RQ3: do campaigns that are guided by coverage reach more of the model?"""
+"""RQ3: do campaigns guided by coverage reach more of the model?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ P, A = "p (guided against it)", "A (guided against it)"
 
 
 def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int = 5, base: int = 20) -> Answer:
-    """Coverage at the start and the end of campaigns, guided and not."""
+    """Coverage at the start and the end of guided and unguided campaigns."""
     found = compare(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base)
     grids = [row for m in found.experiment.partitions for row in lines(found, Arm("BSCov", m))]
     criteria = [row for each in FIVE if each is not BSCov for row in lines(found, Arm(each.name, base))]
@@ -34,14 +34,14 @@ def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int =
         (
             Table("rq3", tuple(grids), "BSCov under each configuration:", shown),
             Table("rq3-criteria", tuple(criteria), f"The other criteria, on {name}:", shown),
-            Table("rq3-strategies", tuple(ways), f"Ways to choose, guided by BSCov on {name}:", shown),
+            Table("rq3-strategies", tuple(ways), f"Selection strategies, guided by BSCov on {name}:", shown),
         ),
         data=curves(found),
-        said=(
+        notes=(
             found.how,
-            "*Queue* is what the paper reports: it grows by construction when only what increases it is kept. *All "
-            "runs* is the coverage of everything that ran without failing, and can be compared between guides; p and A "
-            "are about it. For a guided campaign the two are one, for what covers more is kept.",
+            "*Queue* is the coverage that the paper reports; it grows by construction, because only mutants that "
+            "increase it are kept. *All runs* is the coverage of all runs that did not fail. It can be compared "
+            "between guides, and p and A refer to it. For a guided campaign the two are equal.",
             *verdicts([*grids, *criteria]),
         ),
         draw=lambda: draw(found),
@@ -51,12 +51,12 @@ def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int =
 
 
 def at(found: Found, *, place: int, what: str, step: int = -1) -> float:
-    """A coverage of a campaign, at its end unless told otherwise."""
+    """A coverage of a campaign, by default at its end."""
     return float(found["history"][step][what][place])
 
 
 def lines(found: Campaigns, guided: Arm) -> list[dict[str, Any]]:
-    """A criterion on a grid: what campaigns cover of it that are guided by it, and others."""
+    """One criterion on one grid: the coverage of campaigns guided by it, and of the baselines."""
     place = found.place(guided.criterion, guided.partitions)
     executed: Callable[[Found], float] = partial(at, place=place, what="executed")
     rows = []
@@ -94,23 +94,23 @@ def strategy_line(found: Campaigns, arm: Arm) -> dict[str, Any]:
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Where guidance pays, and where it does not, in words; a difference that may be chance is none."""
-    said = []
+    """Where guided campaigns cover more or less than the baselines, in sentences."""
+    sentences = []
     for other in ("none", "random"):
         of = [row for row in rows if row["guide"] == other]
-        names = {how: list[str]() for how in ("more than", "less than", "neither more nor less, for sure, than")}
+        names = {how: list[str]() for how in ("more than", "less than", "not significantly more or less than")}
         more, less, same = names.values()
         for row in of:
             where = same if row[P] >= 0.05 else more if row[A] > 0.5 else less
             where.append(f"{row['criterion']} {row['configuration']}")
         parts = [f"{how} {other}: {', '.join(some)}" for how, some in names.items() if some]
-        said.append(f"Guided campaigns cover {'; '.join(parts)} (p < 0.05).")
-    return said
+        sentences.append(f"Guided campaigns cover {'; '.join(parts)} (p < 0.05).")
+    return sentences
 
 
 def curves(found: Campaigns) -> Table:
     """Every coverage of every campaign over its runs."""
-    names = [(each, m) for each, m in [(BSCov.name, m) for m in found.experiment.partitions]]
+    names = [(BSCov.name, m) for m in found.experiment.partitions]
     names += [(each.name, found.base) for each in FIVE if each is not BSCov]
     rows = []
     for arm, several in found.by_arm.items():
@@ -128,7 +128,7 @@ def curves(found: Campaigns) -> Table:
 
 
 def draw(found: Campaigns) -> Figure:
-    """Coverage of all runs over the runs: medians, from the least to the greatest."""
+    """Coverage of all runs over the number of runs: the median, and the range of the campaigns."""
     partitions = found.experiment.partitions
     figure, axes = panels(len(partitions))
     for axis, m in zip(axes, partitions, strict=True):

@@ -27,11 +27,11 @@ def rq4(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int =
         "RQ4: failures found",
         (Table("rq4", rows, shown=shown),),
         data=Table("rq4-data", tuple(each_campaign(found))),
-        said=(
+        notes=(
             found.how,
-            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
-            "became of which word; *failing seeds* have at least one. *Mean error rate* is that of all mutants that "
-            "ran. *Rejected* is the share of the mutants that the validity gate kept from the system.",
+            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
+            "that changed; *failing seeds* have at least one failure. *Mean error rate* is the mean of all mutants "
+            "that ran. *Rejected* is the share of the mutants that the validity gate rejected.",
             *_best(rows),
         ),
         draw=lambda: draw(found),
@@ -51,7 +51,7 @@ def failures(found: Found) -> float:
 
 
 def distinct(found: Found) -> float:
-    """Failures that differ in their seed or in the errors."""
+    """The number of failures that differ in their seed or in their errors."""
     return float(len({(r["seed"], r["reason"], *r["errors"]) for r in found["ran"] if r["outcome"] == "failed"}))
 
 
@@ -100,7 +100,7 @@ def each_campaign(found: Campaigns) -> list[dict[str, Any]]:
 
 
 def _best(rows: tuple[dict[str, Any], ...]) -> list[str]:
-    """Which guides find more distinct failures than none, and which fewer; what may be chance is no difference."""
+    """The guides that find significantly more distinct failures than no guide, and those that find fewer."""
     words = []
     for how, sign in (("more", 1), ("fewer", -1)):
         names = [
@@ -109,13 +109,13 @@ def _best(rows: tuple[dict[str, Any], ...]) -> list[str]:
             if (row["p (distinct, none)"] or 1) < 0.05 and sign * (row["A (distinct, none)"] - 0.5) > 0
         ]
         words.append(
-            f"{how.capitalize()} distinct failures than without guide, p < 0.05: {', '.join(names) or 'none'}."
+            f"Significantly {how} distinct failures than without a guide (p < 0.05): {', '.join(names) or 'none'}."
         )
     return words
 
 
 def draw(found: Campaigns) -> Figure:
-    """A line for each arm: the median, from the least to the greatest, and every campaign."""
+    """A line per arm: every campaign, their range and their median."""
     arms = list(found.by_arm)
     figure, axes = panels(2, width=4.0, height=0.24 * len(arms) + 1, sharey=True)
     names = [_named(found, arm) for arm in arms]

@@ -1,4 +1,4 @@
-"""The Jaccard index of two runs: how much of what both visit, both visit."""
+"""The Jaccard index of two runs: the items that both visit, over the items that either visits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def jaccard(one: IntArray, other: IntArray) -> float:
-    """|A n B| / |A u B| of two sets, as ascending arrays; two empty sets are the same, so 1."""
+    """|A n B| / |A u B| of two sets, given as ascending arrays; 1 for two empty sets."""
     common = len(np.intersect1d(one, other, assume_unique=True))
     union = len(one) + len(other) - common
     return common / union if union else 1.0
@@ -25,23 +25,23 @@ def jaccard(one: IntArray, other: IntArray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Visited:
-    """What one run visits: cells, those of them that are states of the model, and pairs of cells in succession."""
+    """The cells that a run visits, those that are states of the model, and its pairs of successive cells."""
 
     states: IntArray
     basic: IntArray
     transitions: IntArray
 
-    def like(self, other: Visited) -> dict[str, float]:
-        """The Jaccard index of each."""
+    def similarity(self, other: Visited) -> dict[str, float]:
+        """The Jaccard index of each kind of item."""
         return {name: jaccard(getattr(self, name), getattr(other, name)) for name in KINDS}
 
 
-#: Of what there is an index: all abstract states, those that profiling visited, and transitions.
+#: The items compared: all abstract states, those that profiling visited, and transitions.
 KINDS = ("states", "basic", "transitions")
 
 
 def visited(model: AbstractModel, records: Sequence[Record]) -> list[Visited]:
-    """What each run visits, in numbers that mean the same for all of them."""
+    """The items that each run visits, numbered alike for all runs."""
     if not records:
         return []
     width = model.projections.states.components
@@ -49,15 +49,15 @@ def visited(model: AbstractModel, records: Sequence[Record]) -> list[Visited]:
     codes = model.grid.encode(model.grid.cells(np.concatenate([record.states[:, :width] for record in records])))
     known, number = np.unique(codes, return_inverse=True)
     basic = np.isin(known, model.states)
-    found = []
+    result = []
     for numbers in np.split(number, np.cumsum(lengths)[:-1]):
         states = distinct(numbers)
         pairs = distinct(numbers[:-1] * len(known) + numbers[1:])
-        found.append(Visited(states, states[basic[states]], pairs))
-    return found
+        result.append(Visited(states, states[basic[states]], pairs))
+    return result
 
 
-def to_mutants(model: AbstractModel, seed: Record, mutants: Sequence[Record]) -> list[dict[str, float]]:
-    """The indices of a seed and each of its mutants."""
+def seed_similarities(model: AbstractModel, seed: Record, mutants: Sequence[Record]) -> list[dict[str, float]]:
+    """The Jaccard indices of a seed and each of its mutants."""
     first, *others = visited(model, [seed, *mutants])
-    return [first.like(other) for other in others]
+    return [first.similarity(other) for other in others]

@@ -1,4 +1,4 @@
-"""Tables: the same numbers for a spreadsheet, for a page and for machines."""
+"""Tables: the same numbers as CSV, Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def percent(value: float) -> str:
 
 
 def plain(value: Any) -> str:
-    """A value as a page shows it: whole numbers with commas, others with two digits, p-values with what matters."""
+    """A value for a page: whole numbers with commas, others with two digits."""
     if isinstance(value, bool) or value is None:
         return "" if value is None else str(value).lower()
     if isinstance(value, int):
@@ -35,14 +35,14 @@ def plain(value: Any) -> str:
 
 
 def shares(value: Any) -> str:
-    """The same of shares, in per cent."""
+    """A share for a page, in per cent."""
     if isinstance(value, Median):
         return f"{percent(value.value)} ({100 * value.low:.1f} to {100 * value.high:.1f})"
     return percent(value) if isinstance(value, float) else plain(value)
 
 
 def counts(value: Any) -> str:
-    """The same of numbers of things, which are whole but for medians between two."""
+    """A count for a page; medians of counts may have a fraction."""
     if isinstance(value, Median):
         return f"{value.value:,g} ({value.low:,g} to {value.high:,g})"
     return plain(value)
@@ -56,7 +56,7 @@ def p_value(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of named values; `shown` says how a column is written on a page, where that is not plain."""
+    """Rows of named values. `shown` has the format of columns on a page, `plain` by default."""
 
     name: str
     rows: tuple[Row, ...]
@@ -75,8 +75,8 @@ class Table:
         return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
     def flat(self) -> list[dict[str, Any]]:
-        """The rows with single numbers only: what has an interval becomes three columns."""
-        found = []
+        """The rows with single values only: a value with an interval becomes three columns."""
+        rows = []
         for row in self.rows:
             flat: dict[str, Any] = {}
             for column, value in row.items():
@@ -84,8 +84,8 @@ class Table:
                     flat |= {column: value.value, f"{column} low": value.low, f"{column} high": value.high}
                 else:
                     flat[column] = value
-            found.append(flat)
-        return found
+            rows.append(flat)
+        return rows
 
     def csv(self) -> str:
         rows = self.flat()
@@ -102,7 +102,7 @@ class Table:
 
 
 def as_json(tables: Sequence[Table]) -> dict[str, Any]:
-    """The tables as JSON holds them; what is no number is null."""
+    """The tables for JSON; NaN and infinity become null."""
     return {
         table.name: [{column: _finite(value) for column, value in row.items()} for row in table.flat()]
         for table in tables

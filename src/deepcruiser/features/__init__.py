@@ -1,4 +1,4 @@
-"""Front ends: what networks for speech read instead of samples."""
+"""Front ends: the features that speech networks read instead of samples."""
 
 from deepcruiser.features.cepstrum import MFCC
 from deepcruiser.features.mel import LogMel

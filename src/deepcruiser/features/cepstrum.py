@@ -19,12 +19,12 @@ Norm = Literal["ortho", "htk", "none"]
 
 @dataclass(frozen=True, kw_only=True)
 class MFCC(LogMel):
-    """The first `coefficients` of the cosine transform of log-mel `bins`; other settings as of `LogMel`.
+    """The first `coefficients` of the cosine transform of log-mel `bins`. Other settings: see `LogMel`.
 
-    * `norm`: "ortho", as scipy and librosa have it; "htk", in which the first is larger by the square root of 2 (also
-      TensorFlow's); "none", the bare sum, twice, as scipy has it.
-    * `lifter`: coefficient n is multiplied by 1 + lifter / 2 * sin(pi * n / lifter); 0 leaves it.
-    * `energy`: the logarithm of the frame's whole power takes the place of the first coefficient.
+    * `norm`: "ortho" as in scipy and librosa; "htk" (and TensorFlow), where the first coefficient is larger by the
+      square root of 2; "none" for twice the plain sum, as in scipy.
+    * `lifter`: multiply coefficient n by 1 + lifter / 2 * sin(pi * n / lifter); 0 turns it off.
+    * `energy`: replace the first coefficient by the logarithm of the frame's power.
     """
 
     coefficients: int = 13
@@ -37,11 +37,13 @@ class MFCC(LogMel):
         at_least("coefficients", self.coefficients, 1)
         one_of("norm", self.norm, ("ortho", "htk", "none"))
         if self.coefficients > self.bins:
-            raise InputError(f"{self.coefficients} coefficients cannot be made of {self.bins} bins; give bins= as many")
+            raise InputError(
+                f"{self.coefficients} coefficients need at least as many bins, not {self.bins}; raise bins="
+            )
 
     @classmethod
     def deepspeech(cls, *, rate: int = 16000, window_ms: float = 32.0, step_ms: float = 20.0, context: int = 0) -> Self:
-        """26 coefficients as Mozilla DeepSpeech (0.4 on) and Coqui STT have TensorFlow's audio operations make them."""
+        """The 26 coefficients of Mozilla DeepSpeech (from 0.4) and Coqui STT, by TensorFlow's audio operations."""
         return cls(
             rate=rate,
             window_ms=window_ms,
@@ -67,7 +69,7 @@ class MFCC(LogMel):
         bins: int = 128,
         padding: Literal["zeros", "reflect"] = "zeros",
     ) -> Self:
-        """What `librosa.feature.mfcc` gives with its defaults; before version 0.10 it padded with "reflect"."""
+        """The defaults of `librosa.feature.mfcc`; before version 0.10 it padded with "reflect"."""
         return cls(
             rate=rate,
             window_samples=fft_size,
@@ -94,7 +96,7 @@ class MFCC(LogMel):
         fft_size: int = 512,
         taper: Literal["rectangular", "hamming-symmetric"] = "rectangular",
     ) -> Self:
-        """What `python_speech_features.mfcc` gives of samples between -1 and 1."""
+        """The result of `python_speech_features.mfcc` for samples between -1 and 1."""
         return cls(
             rate=rate,
             window_ms=window_ms,
@@ -128,7 +130,7 @@ class MFCC(LogMel):
 def transform(
     bins: int, coefficients: int, norm: Norm, lifter: float
 ) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """[bins, coefficients]: cosines, with what each coefficient is multiplied by."""
+    """The matrix [bins, coefficients] of cosines, with the factor of each coefficient."""
     numbers = np.arange(coefficients)
     cosines = np.cos(np.pi / bins * np.outer(np.arange(bins) + 0.5, numbers))
     factors = np.full(coefficients, 2.0 if norm == "none" else np.sqrt(2 / bins))

@@ -1,4 +1,4 @@
-"""Filters that are wider where the ear is coarser."""
+"""Log-mel features: bands of equal width on the mel scale."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SLANEY_HZ, SLANEY_MEL, SLANEY_STEP = 1000.0, 15.0, np.log(6.4) / 27
 
 @dataclass(frozen=True, kw_only=True)
 class LogMel(FrontEnd):
-    """The logarithm of the power in `bins` bands of equal width on the mel scale; other settings as of `FrontEnd`.
+    """The logarithm of the power in `bins` bands of equal width on the mel scale. Other settings: see `FrontEnd`.
 
-    * `low_hz`, `high_hz`: where the first band begins and the last ends; half the rate unless told.
-    * `mel`: the scale, "htk" or "slaney". `equal_area`: each band is divided by half its width in Hz, as Slaney has it.
-    * `triangles`: the bands' sides are straight over "hz" (librosa, torchaudio) or over "mel" (Kaldi); "tensorflow" is
-      "mel" without the lowest bins, as TensorFlow's Mfcc leaves them out; "bins" puts the corners on whole bins of the
+    * `low_hz`, `high_hz`: where the first band begins and the last one ends; `high_hz` defaults to half the rate.
+    * `mel`: the scale, "htk" or "slaney". `equal_area`: divide each band by half its width in Hz, as Slaney does.
+    * `triangles`: the sides of the bands are straight over "hz" (librosa, torchaudio) or "mel" (Kaldi); "tensorflow"
+      is "mel" without the lowest bins, which TensorFlow's Mfcc omits; "bins" puts the corners on whole bins of the
       Fourier transform (python_speech_features).
     """
 
@@ -81,7 +81,7 @@ def filters(
         corners, places = mels, to_mel(places)
     rising = np.diff(corners)[:-1]
     falling = np.diff(corners)[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):  # corners on one bin have no side between them
+    with np.errstate(divide="ignore", invalid="ignore"):  # two corners on one bin have no side between them
         up = np.where(rising > 0, (places[:, None] - corners[:-2]) / rising, places[:, None] >= corners[1:-1])
         down = np.where(falling > 0, (corners[2:] - places[:, None]) / falling, places[:, None] < corners[1:-1])
     weights = np.maximum(0, np.minimum(up, down))

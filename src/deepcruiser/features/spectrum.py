@@ -1,4 +1,4 @@
-"""From samples to frames to the logarithm of their spectrum."""
+"""The base of all front ends: from samples to frames to the logarithm of their spectrum."""
 
 from __future__ import annotations
 
@@ -24,23 +24,22 @@ COSINES = {"hann": (0.5, 0.5), "hamming": (0.54, 0.46), "rectangular": (1.0, 0.0
 
 @dataclass(frozen=True, kw_only=True)
 class FrontEnd(ABC):
-    """Settings of a front end; calling it makes [frames, size] of a signal, [batch, frames, size] of a batch.
+    """The settings of a front end. Called with a signal it gives [frames, size], with a batch [batch, frames, size].
 
-    A signal is an `Audio` (resampled to `rate` if need be), a numpy array or a torch tensor on any device, and the
-    result is of the same kind (numpy for `Audio`). It is computed in double precision, so that arrays, CPUs and GPUs
-    agree, and given in the precision that came in. Signals of a batch are padded with zeros behind; `frames(length)`
-    tells how many of a row's frames are its own.
+    A signal is an `Audio` (resampled to `rate` if needed), a numpy array or a torch tensor on any device. The result
+    is of the same type (numpy for `Audio`) and precision; it is computed in double precision, so that arrays, CPUs and
+    GPUs agree. Pad the signals of a batch with zeros at the end; `frames(length)` is the number of frames of a row.
 
-    * `window_ms`, `step_ms`: length and distance of the frames; `window_samples`, `step_samples` win where given.
-    * `fft_size`: the next power of two that holds the window, unless given. `taper`: the window's shape; "hann" and
-      "hamming" are periodic, as for spectra, the symmetric ones are those of `np.hanning` and `np.hamming`.
-    * `padding`: "none" takes whole windows only; "end" adds zeros until the last sample is in a frame; "zeros" and
+    * `window_ms`, `step_ms`: length and distance of the frames; `window_samples` and `step_samples` override them.
+    * `fft_size`: by default the next power of two that holds the window. `taper`: the shape of the window; "hann" and
+      "hamming" are periodic, the symmetric ones are those of `np.hanning` and `np.hamming`.
+    * `padding`: "none" uses whole windows only; "end" adds zeros until the last sample is in a frame; "zeros" and
       "reflect" centre frame t at sample t * step, with zeros or the mirrored signal beyond the ends.
     * `preemphasis`: x[t] - preemphasis * x[t-1]. `power`: 2 for power, 1 for magnitude. `scaling`: "fft" divides the
       power by `fft_size`, "density" gives power per Hz, one-sided.
-    * log(max(value, floor) + offset), or 10 log10 of it with `decibels`, in which case nothing is left more than
-      `top_db` below the signal's greatest.
-    * `context`: so many frames on either side are put beside each one, zeros beyond the ends.
+    * The logarithm is log(max(value, floor) + offset), or 10 log10 with `decibels`; then values more than `top_db`
+      below the signal's maximum are raised to that level.
+    * `context`: number of frames on either side that are put beside each frame, zeros beyond the ends.
     """
 
     rate: int = 16000
@@ -76,12 +75,12 @@ class FrontEnd(ABC):
 
     @property
     def window(self) -> int:
-        """Samples in a frame."""
+        """The number of samples in a frame."""
         return self.window_samples if self.window_samples is not None else round(self.window_ms * self.rate / 1000)
 
     @property
     def step(self) -> int:
-        """Samples from a frame to the next."""
+        """The number of samples from one frame to the next."""
         return self.step_samples if self.step_samples is not None else round(self.step_ms * self.rate / 1000)
 
     @property
@@ -91,11 +90,11 @@ class FrontEnd(ABC):
 
     @property
     def size(self) -> int:
-        """Numbers in a row of the result."""
+        """The number of values in a row of the result."""
         return self._width * (2 * self.context + 1)
 
     def frames(self, samples: int) -> int:
-        """How many frames a signal of so many samples has."""
+        """The number of frames of a signal with this many samples."""
         if self.padding == "none":
             return max(0, (samples - self.window) // self.step + 1)
         if self.padding == "end":
@@ -119,7 +118,7 @@ class FrontEnd(ABC):
         return values if signal.dtype == torch.float64 else values.float()
 
     def _spectrum(self, signal: Tensor) -> Tensor:
-        """[..., frames, fft // 2 + 1] of the Fourier transform's power."""
+        """The power of the Fourier transform, [..., frames, fft // 2 + 1]."""
         if self.preemphasis:
             before = torch.nn.functional.pad(signal[..., :-1], (1, 0))[..., : signal.shape[-1]]
             signal = signal - self.preemphasis * before
@@ -136,7 +135,7 @@ class FrontEnd(ABC):
         if self.scaling == "fft":
             spectrum = spectrum / self.fft
         elif self.scaling == "density":
-            # One-sided: all but 0 Hz and half the rate stand for their negative frequencies too.
+            # One-sided: frequencies other than 0 Hz and half the rate include their negative counterparts.
             spectrum[..., 1 : (self.fft + 1) // 2] *= 2
             spectrum = spectrum / (shape.square().sum() * self.rate)
         return spectrum if self.power == 2 else spectrum.pow(self.power / 2)
@@ -153,26 +152,26 @@ class FrontEnd(ABC):
     @property
     @abstractmethod
     def _width(self) -> int:
-        """Numbers in a row before context is put beside it."""
+        """The number of values in a row without context."""
 
     def _bands(self, spectrum: Tensor) -> Tensor:
-        """What the logarithm is taken of."""
+        """The values to take the logarithm of."""
         return spectrum
 
     def _finish(self, logs: Tensor, spectrum: Tensor) -> Tensor:
-        """What is made of the logarithm."""
+        """The features made from the logarithm."""
         return logs
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogSpectrogram(FrontEnd):
-    """The logarithm of the power spectrum, `fft_size // 2 + 1` numbers a frame; settings as of `FrontEnd`."""
+    """The logarithm of the power spectrum, `fft_size // 2 + 1` values per frame. Settings: see `FrontEnd`."""
 
     @classmethod
     def ba_dls(cls) -> Self:
-        """161 bins of power per Hz, 20 ms windows of np.hanning every 10 ms: as Baidu's ba-dls-deepspeech reads speech.
+        """The features of Baidu's ba-dls-deepspeech: 161 bins of power per Hz, 20 ms windows of np.hanning every 10 ms.
 
-        Recognisers in Keras that descend from it normalise each bin by its mean and deviation in their training data.
+        Keras recognisers based on it normalise each bin by its mean and deviation in their training data.
         """
         return cls(window_ms=20, fft_size=320, taper="hann-symmetric", scaling="density", floor=0.0, offset=1e-14)
 
@@ -183,25 +182,25 @@ class LogSpectrogram(FrontEnd):
 
 @lru_cache(maxsize=64)
 def tapered(taper: Taper, size: int) -> Tensor:
-    """The window's shape."""
+    """The shape of the window."""
     kind, _, symmetric = taper.partition("-")
     level, swing = COSINES[kind]
     angles = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / (size - 1 if symmetric else size)
     return level - swing * angles.cos()
 
 
-def padded(signal: Tensor, before: int, behind: int, *, mirrored: bool) -> Tensor:
-    """The signal with zeros around it, or with itself mirrored at its first and last sample, however short it is."""
+def padded(signal: Tensor, before: int, after: int, *, mirrored: bool) -> Tensor:
+    """The signal padded with zeros, or mirrored at its first and last sample."""
     samples = signal.shape[-1]
     if not mirrored or samples == 0:
-        return torch.nn.functional.pad(signal, (before, behind))
+        return torch.nn.functional.pad(signal, (before, after))
     period = max(1, 2 * (samples - 1))
-    places = torch.arange(-before, samples + behind, device=signal.device) % period
+    places = torch.arange(-before, samples + after, device=signal.device) % period
     return signal[..., torch.minimum(places, period - places) if samples > 1 else places]
 
 
 def beside(rows: Tensor, context: int) -> Tensor:
-    """Every row with `context` rows on either side, oldest first."""
+    """Every row with `context` rows on either side, in order of time."""
     if context == 0:
         return rows
     around = torch.nn.functional.pad(rows, (0, 0, context, context))
@@ -209,12 +208,12 @@ def beside(rows: Tensor, context: int) -> Tensor:
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    """Refuse a word that is none of the choices."""
+    """Raise an error if the value is not one of the choices."""
     if value not in choices:
         raise InputError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def at_least(name: str, value: int, least: int) -> None:
-    """Refuse what is no whole number or less than `least`."""
+    """Raise an error unless the value is a whole number of at least `least`."""
     if not isinstance(value, int) or value < least:
         raise InputError(f"{name} must be a whole number of {least} or more, not {value!r}")

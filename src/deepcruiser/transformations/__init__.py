@@ -1,11 +1,11 @@
-"""Changes of sound that keep what is said: metamorphic transformations, their families and their limits.
+"""Metamorphic transformations of audio, which change the sound and keep what is said; their families and limits.
 
     change = AddWhiteNoise.draw(np.random.default_rng(0))     # AddWhiteNoise(snr_db=39.55, seed=2195314465)
     mutant = change(audio)                                    # the same samples every time, in any process
     allowed([change])                                         # what may follow it
 
-docs/transformations.md says what each sounds like, and what its range rests on. Those of numeric series and of text are
-in `series` and `text`.
+docs/transformations.md describes the sound of each and gives the reasons for its range. Transformations of numeric
+series and of text are in `series` and `text`.
 """
 
 from deepcruiser.transformations.base import Transformation

@@ -1,4 +1,4 @@
-"""What all transformations share: checked parameters and drawing; and, those of sound, no new clipping."""
+"""The base of all transformations: checked parameters, drawing at random, and no new clipping of audio."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SEEDS = 2**32
 
 @dataclass(frozen=True)
 class Change(ABC):
-    """A change of an input that keeps its meaning, with its parameters chosen: the same value, the same result.
+    """A change of an input that keeps its meaning, with its parameters chosen. The same value gives the same result.
 
-    A subclass is a frozen dataclass of numbers and says for each which values make sense (`LIMITS`) and between which
-    it is drawn unless told otherwise (`RANGES`). A field `seed` is a whole number and always drawn from all seeds.
+    A subclass is a frozen dataclass of numbers. `LIMITS` gives the allowed values of each, `RANGES` the default range
+    to draw from. A field `seed` is a whole number and is always drawn from all seeds.
     """
 
     LIMITS: ClassVar[Mapping[str, Range]] = {}
@@ -42,11 +42,11 @@ class Change(ABC):
 
     @abstractmethod
     def __call__(self, value: Any, /) -> Any:
-        """The changed input; what was given is never changed in place."""
+        """The changed input; the input itself is never modified."""
 
     @classmethod
     def draw(cls, rng: np.random.Generator, **ranges: Any) -> Self:
-        """Choose the parameters at random: uniformly in `RANGES`, or in the ranges given by parameter.
+        """Draw the parameters uniformly from `RANGES`, or from the ranges given by name.
 
         `AddWhiteNoise.draw(rng, snr_db=(25, 35))`. Drawn numbers have four digits, so the repr is the exact value.
         """
@@ -68,37 +68,37 @@ class Change(ABC):
 
 @dataclass(frozen=True)
 class Transformation(Change):
-    """A change of sound that keeps what is said: the same value, the same samples."""
+    """A change of audio that keeps what is said. The same value gives the same samples."""
 
     @abstractmethod
     def __call__(self, audio: Audio) -> Audio:
-        """The changed sound, at the same rate; the very same object when there is nothing to change."""
+        """The changed audio at the same rate; the same object if nothing changes."""
 
     def moved(self, seconds: Samples, audio: Audio) -> Samples:
-        """Where in the changed sound the moments of the audio are; those that were cut off lie outside of it."""
+        """The times in the changed audio that correspond to `seconds` in the audio; cut-off times lie outside of it."""
         return seconds
 
 
 def fitted(audio: Audio, samples: npt.NDArray[Any]) -> Audio:
-    """The new samples of an audio, scaled down as a whole if a peak would exceed full scale and the old peak.
+    """The audio with new samples, scaled down if their peak exceeds both full scale and the old peak.
 
-    So what lies in [-1, 1] stays there without clipping, and what was recorded louder becomes no louder.
+    Samples in [-1, 1] stay there without clipping, and louder recordings do not become louder.
     """
     limit = max(1.0, peak(audio.samples))
     loudest = peak(samples)
     if loudest > limit:
         samples = samples * (limit / loudest)
-    # The last bit of the division, and of the step to float32, may round up.
+    # The division and the conversion to float32 may round up in the last bit.
     return audio.replace(np.clip(samples, -limit, limit).astype(np.float32))
 
 
 def peak(samples: npt.NDArray[Any]) -> float:
-    """The greatest distance from zero; 0.0 when there are no samples."""
+    """The largest absolute value; 0.0 if there are no samples."""
     return float(max(samples.max(), -samples.min())) if len(samples) else 0.0
 
 
 def level(samples: npt.NDArray[Any]) -> float:
-    """The root mean square about the mean, since nobody hears a constant; 0.0 when there are no samples."""
+    """The root mean square about the mean, because a constant is inaudible; 0.0 if there are no samples."""
     return float(np.std(samples, dtype=np.float64)) if len(samples) else 0.0
 
 
@@ -108,7 +108,7 @@ def decibels(ratio: float) -> float:
 
 
 def amplitude(db: float) -> float:
-    """The ratio of amplitudes that so many dB stand for."""
+    """The ratio of amplitudes for a level in dB."""
     return float(10 ** (db / 20))
 
 
@@ -117,7 +117,7 @@ def _fields(transformation: Any) -> set[str]:
 
 
 def number(name: str, value: Any, limits: Range) -> float:
-    """The value as a float, if it is a number within the limits."""
+    """The value as a float; an error unless it is a number within the limits."""
     low, high = limits
     if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, not {value!r}")

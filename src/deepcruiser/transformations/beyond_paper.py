@@ -1,4 +1,4 @@
-"""Beyond the paper, each in a family of the paper's and off unless asked for: real noise, a room, a telephone."""
+"""Transformations beyond the paper, off by default: recorded noise, reverberation and a telephone line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deepcruiser.transformations.base import Range, Transformation, amplitude, f
 from deepcruiser.transformations.clearness import mixed
 from deepcruiser.transformations.volume import filtered
 
-#: The first echo of a small room comes so long after the direct sound.
+#: The delay of the first echo of a small room.
 FIRST_ECHO_SECONDS = 0.003
 
 #: Companding as in G.711: 8 bits, mu = 255.
@@ -27,10 +27,10 @@ STEPS = 127
 
 @dataclass(frozen=True)
 class AddBackgroundNoise(Transformation):
-    """Add a recording, `snr_db` below the audio's level, from `start` (0 to 1) of it on and over again as needed.
+    """Add a recording `snr_db` below the audio's level, starting at `start` (0 to 1) and repeated as needed.
 
-    `digest` is the recording's fingerprint, which drawing takes: a file that has changed since is refused, for it would
-    give other samples. Leave it empty to take the file as it is.
+    `digest` is the fingerprint of the recording, set when the change is drawn. A file that has changed since then is
+    refused, because it would give other samples. Leave it empty to skip this check.
     """
 
     recording: str
@@ -56,23 +56,23 @@ class AddBackgroundNoise(Transformation):
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, folder: str | os.PathLike[str] | None = None, **ranges: Any) -> Self:
-        """Choose a recording of the folder, where to begin, and the level."""
+        """Draw a recording from the folder, the position to start at, and the level."""
         if folder is None:
             raise InputError("AddBackgroundNoise needs a folder of recordings: draw(rng, folder='noise')")
         files = (path for path in Path(folder).glob("*") if path.suffix.lower() in AUDIO_SUFFIXES and path.is_file())
-        found = sorted(map(str, files))
-        if not found:
+        recordings = sorted(map(str, files))
+        if not recordings:
             raise InputError(f"there are no recordings ({', '.join(AUDIO_SUFFIXES)}) in the folder {folder}")
-        recording = found[int(rng.integers(len(found)))]
+        recording = recordings[int(rng.integers(len(recordings)))]
         chosen = cls._drawn(rng, ranges)
         return cls(recording, **chosen, digest=_digest(recording))
 
 
 @dataclass(frozen=True)
 class Reverb(Transformation):
-    """Put the speaker into a room whose sound falls by 60 dB in `rt60_seconds`, `direct_db` softer than the speaker.
+    """Add the reverberation of a room that decays by 60 dB in `rt60_seconds`, `direct_db` below the direct sound.
 
-    The room is noise that fades away (Polack's model), other for every seed. What rings on after the end is cut off.
+    The impulse response is decaying noise (Polack's model), drawn from `seed`. The tail after the end is cut off.
     """
 
     rt60_seconds: float
@@ -100,7 +100,7 @@ class Reverb(Transformation):
 
 @dataclass(frozen=True)
 class Telephone(Transformation):
-    """Pass only `low_hz` to `high_hz`, and round to the 8 bits of a telephone line (G.711's mu-law)."""
+    """Keep the band from `low_hz` to `high_hz`, and round to the 8 bits of a telephone line (mu-law of G.711)."""
 
     low_hz: float
     high_hz: float
@@ -124,15 +124,15 @@ class Telephone(Transformation):
 
 def _version(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
-        return 0, 0  # reading it will say what is wrong
-    return found.st_mtime_ns, found.st_size
+        return 0, 0  # reading the file will raise the error
+    return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=32)
 def _recording(path: str, rate: int, *version: int) -> Audio:
-    """The recording at a rate; read again when the file's version is another."""
+    """The recording at a rate; read again if the version of the file changes."""
     return Audio.read(path).resample(rate)
 
 

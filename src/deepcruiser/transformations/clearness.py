@@ -1,4 +1,4 @@
-"""Clearness: noise beneath the speech, and the consonants' hiss and clicks taken out of it."""
+"""Clearness: added noise, and removed hiss and clicks of consonants."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ import numpy.typing as npt
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Transformation, amplitude, fitted, level, peak
 
-#: The harmonic part: windows of 64 ms tell a voice's harmonics apart, and four of them overlap.
+#: Windows of 64 ms resolve the harmonics of a voice; four of them overlap.
 WINDOW_SECONDS = 0.064
 OVERLAP = 4
 SMALLEST_WINDOW = 16
 
-#: What lasts is harmonic, what is broad is percussive: medians over so many windows and so many frequencies.
+#: Long sounds are harmonic and broad ones percussive: medians over this many windows and frequencies.
 WINDOWS = 17
 FREQUENCIES = 17
 
 
 @dataclass(frozen=True)
 class AddWhiteNoise(Transformation):
-    """Add white noise, `snr_db` below the whole audio's level (lower is noisier); silence stays silent."""
+    """Add white noise `snr_db` below the level of the whole audio (lower is noisier); silence stays silent."""
 
     snr_db: float
     seed: int
@@ -38,7 +38,7 @@ class AddWhiteNoise(Transformation):
 
 @dataclass(frozen=True)
 class ExtractHarmonic(Transformation):
-    """Keep the harmonic part (the voice) and take away `amount` of the rest: 0 for nothing, 1 for all of it."""
+    """Keep the harmonic part (the voice) and remove the share `amount` of the rest, 0 to 1."""
 
     amount: float
 
@@ -49,13 +49,13 @@ class ExtractHarmonic(Transformation):
         loudest = peak(audio.samples)
         if self.amount == 0 or loudest == 0:
             return audio
-        # At a peak of 1 no square overflows or vanishes, and the result does not depend on the volume.
+        # With a peak of 1, no square overflows or vanishes, and the result does not depend on the volume.
         samples = audio.samples.astype(np.float64) / loudest
         return fitted(audio, (samples - self.amount * percussive(samples, audio.rate)) * loudest)
 
 
 def mixed(audio: Audio, noise: npt.NDArray[np.float32], snr_db: float) -> Audio:
-    """The audio with a noise as long as itself, scaled to lie exactly `snr_db` below it."""
+    """The audio plus noise of the same length, scaled to be exactly `snr_db` below it."""
     speech_level, noise_level = level(audio.samples), level(noise)
     if speech_level == 0 or noise_level == 0:
         return audio
@@ -64,7 +64,7 @@ def mixed(audio: Audio, noise: npt.NDArray[np.float32], snr_db: float) -> Audio:
 
 
 def percussive(samples: npt.NDArray[np.float64], rate: int) -> npt.NDArray[np.float64]:
-    """What is broad in frequency and brief in time (Fitzgerald's median filters with soft masks)."""
+    """The part that is broad in frequency and short in time (Fitzgerald's median filters with soft masks)."""
     from scipy import fft, signal
 
     hop = max(SMALLEST_WINDOW, round(WINDOW_SECONDS * rate)) // OVERLAP
@@ -88,7 +88,7 @@ def percussive(samples: npt.NDArray[np.float64], rate: int) -> npt.NDArray[np.fl
 def medians(rows: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.float32]:
     """The running median of `count` along each row.
 
-    All rows in one, each between its own mirror images, since scipy is ten times as fast on a single long row.
+    The rows are joined, each between its own mirror images: scipy is ten times as fast on one long row.
     """
     from scipy import ndimage
 

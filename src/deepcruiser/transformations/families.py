@@ -1,4 +1,4 @@
-"""The families of transformations, and which of them may follow those that were applied."""
+"""The families of transformations, and the rule for which transformations may follow those applied."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ SPEED: Kinds = (PitchShift, ChangeSpeed)
 CLEARNESS: Kinds = (AddWhiteNoise, ExtractHarmonic)
 UNAFFECTED: Kinds = (DRC, Trim)
 
-#: All of the paper's, which is what a campaign uses unless told otherwise...
+#: The transformations of the paper, which a campaign uses by default.
 PAPER: Kinds = VOLUME + SPEED + CLEARNESS + UNAFFECTED
-#: ...and those beyond it.
+#: The transformations beyond the paper.
 EXTRA: Kinds = (Telephone, AddBackgroundNoise, Reverb)
 
-#: The families S of the rule, each with the extra ones that change the same thing.
+#: The families S of the rule, each with the extra transformations that change the same property.
 FAMILIES: tuple[Kinds, ...] = ((*VOLUME, Telephone), SPEED, (*CLEARNESS, AddBackgroundNoise, Reverb))
 
 
@@ -37,12 +37,12 @@ def allowed(
     families: Iterable[tuple[type, ...]] = FAMILIES,
     unaffected: tuple[type, ...] = UNAFFECTED,
 ) -> tuple[Any, ...]:
-    """The kinds t that may follow, given those applied since the seed, T: of the available ones, in their order,
+    """The available kinds t that may follow the transformations T applied since the seed, in their order:
 
         { t in S u UNAFFECTED | S a family with ({t} u S) n T = {} }
 
-    So volume, speed and clearness change at most once each, and DRC and Trim come at most once, while a family is left.
-    When the result is empty, the test is spent. Other kinds of input have other families, with the same rule.
+    Volume, speed and clearness change at most once each. DRC and Trim are applied at most once each, as long as a
+    family is left. If the result is empty, the test is spent. Other types of input have other families and this rule.
     """
     families = tuple(families)
     known = {kind for S in families for kind in S} | set(unaffected)
@@ -54,5 +54,5 @@ def allowed(
 def _known(kind: type, known: set[type]) -> type:
     if kind not in known:
         names = ", ".join(sorted(k.__name__ for k in known))
-        raise InputError(f"{kind.__name__} is in no family of transformations; those known are: {names}")
+        raise InputError(f"{kind.__name__} is in no family of transformations; the families contain: {names}")
     return kind

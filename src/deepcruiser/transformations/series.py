@@ -1,7 +1,7 @@
-"""Changes of numeric series that keep what they tell: arrays of floating-point numbers, [time] or [time, channels].
+"""Transformations of numeric series, arrays [time] or [time, channels], that keep their meaning.
 
-Nothing is known of a series' units, so each change is measured by the channel's own mean and deviation. The shape and
-the precision stay; what is not a number (a missing value) has no say and stays none.
+The units of a series are unknown, so each change is relative to the channel's mean and standard deviation. Shape and
+precision stay. Missing values (NaN) are ignored and stay missing.
 """
 
 from __future__ import annotations
@@ -20,22 +20,21 @@ from deepcruiser.transformations.base import Change, Range, amplitude, number
 Series = npt.NDArray[np.floating[Any]]
 Columns = npt.NDArray[np.float64]
 
-#: A warped series has so many places of its own speed, the ends included.
+#: The number of points in a warped series with a speed of their own, including the ends.
 SPEEDS = 5
 
 
 @dataclass(frozen=True)
 class SeriesChange(Change):
-    """A change of a numeric series that keeps what it tells: the same value, the same numbers."""
+    """A change of a numeric series that keeps its meaning. The same value gives the same numbers."""
 
     def __call__(self, series: Series) -> Series:
-        """The changed series, in the same shape and precision; the very same object when it has no numbers."""
+        """The changed series in the same shape and precision; the same object if it is empty."""
         columns = _columns(series)
         if not columns.size:
             return series
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # what the precision cannot hold becomes infinite, and the gate rejects it
+        # Values too large for the precision become infinite, and the validity gate rejects them.
+        with np.errstate(over="ignore", invalid="ignore"):
             return self._changed(columns).reshape(series.shape).astype(series.dtype)
 
     @abstractmethod
@@ -60,7 +59,7 @@ class Jitter(SeriesChange):
 
 @dataclass(frozen=True)
 class Scale(SeriesChange):
-    """Make all swings about the channel's mean `factor` times as large."""
+    """Multiply the deviations from the channel's mean by `factor`."""
 
     factor: float
 
@@ -74,7 +73,7 @@ class Scale(SeriesChange):
 
 @dataclass(frozen=True)
 class Offset(SeriesChange):
-    """Move every channel by `amount` times its deviation, up or, below 0, down."""
+    """Add `amount` times its standard deviation to every channel."""
 
     amount: float
 
@@ -87,10 +86,10 @@ class Offset(SeriesChange):
 
 @dataclass(frozen=True)
 class TimeWarp(SeriesChange):
-    """Let time pass faster here and slower there, by up to 1 + `strength` each way before all is fitted to the length.
+    """Vary the speed of time by a factor of up to 1 + `strength` in each direction; the length stays.
 
-    The first and the last step stay where they are, no step overtakes another, and all channels go together. Between
-    steps the series is a straight line, so no value lies beyond its neighbours.
+    The first and last steps stay in place, the order of steps stays, and all channels move together. Values between
+    steps are interpolated linearly.
     """
 
     strength: float
@@ -104,7 +103,7 @@ class TimeWarp(SeriesChange):
         if steps < 3 or self.strength == 0:
             return columns
         exponents = np.random.default_rng(self.seed).uniform(-1, 1, SPEEDS)
-        places = np.linspace(0, SPEEDS - 1, steps - 1)  # of the ways between steps
+        places = np.linspace(0, SPEEDS - 1, steps - 1)  # of the intervals between steps
         speeds = (1 + self.strength) ** np.interp(places, np.arange(SPEEDS), exponents)
         passed = np.concatenate([[0.0], np.cumsum(speeds)])
         times = passed * ((steps - 1) / passed[-1])
@@ -113,7 +112,7 @@ class TimeWarp(SeriesChange):
 
 @dataclass(frozen=True)
 class DropSamples(SeriesChange):
-    """Lose a `share` of the steps, one here and one there; the last value before is held, as receivers do."""
+    """Drop a random `share` of the steps and hold the value before, as receivers do."""
 
     share: float
     seed: int
@@ -123,7 +122,7 @@ class DropSamples(SeriesChange):
 
     def _changed(self, columns: Columns) -> Columns:
         steps = np.arange(len(columns))
-        count = min(max(round(self.share * len(columns)), self.share > 0), len(columns) - 1)
+        count = min(max(round(self.share * len(columns)), 1 if self.share > 0 else 0), len(columns) - 1)
         lost = np.random.default_rng(self.seed).permutation(steps[1:])[:count]
         held = steps.copy()
         held[lost] = 0
@@ -132,9 +131,9 @@ class DropSamples(SeriesChange):
 
 @dataclass(frozen=True)
 class DropGap(SeriesChange):
-    """Lose a `share` of the steps in one piece, which begins at `where`: 0 at the second step, 1 as late as it fits.
+    """Drop a `share` of the steps in one gap and hold the value before it.
 
-    The last value before is held.
+    `where` is the position of the gap: 0 starts at the second step, 1 as late as possible.
     """
 
     where: float
@@ -144,7 +143,7 @@ class DropGap(SeriesChange):
     RANGES: ClassVar[dict[str, Range]] = {"where": (0, 1), "share": (0.01, 0.05)}
 
     def _changed(self, columns: Columns) -> Columns:
-        count = min(max(round(self.share * len(columns)), self.share > 0), len(columns) - 1)
+        count = min(max(round(self.share * len(columns)), 1 if self.share > 0 else 0), len(columns) - 1)
         first = 1 + round(self.where * (len(columns) - 1 - count))
         changed = columns.copy()
         changed[first : first + count] = columns[first - 1]
@@ -153,7 +152,7 @@ class DropGap(SeriesChange):
 
 Kinds = tuple[type[SeriesChange], ...]
 
-#: At most one of each may come: the height of the swings, their times, what is lost, and noise.
+#: At most one of each is applied: amplitude, time, lost values and noise.
 HEIGHT: Kinds = (Scale, Offset)
 TIME: Kinds = (TimeWarp,)
 LOSS: Kinds = (DropSamples, DropGap)
@@ -164,13 +163,13 @@ KINDS: Kinds = HEIGHT + TIME + LOSS + NOISE
 
 @dataclass(frozen=True)
 class SeriesValidity:
-    """What a mutant of a series may be; `reason` says why one is not. Each channel is looked at by itself."""
+    """The limits for a mutant of a series; `reason` says why it is rejected. Each channel is checked by itself."""
 
-    #: The mutant may be so many times as long as the seed, and the seed as the mutant.
+    #: The mutant may be this many times as long as the seed, and the seed as the mutant.
     max_stretch: float = 1.3
-    #: It may go this far beyond the seed's least and greatest value, in deviations of the seed.
+    #: Values may lie this far outside the seed's range, in standard deviations of the seed.
     max_beyond: float = 1.0
-    #: Its deviation may be so many times the seed's, or the seed's its.
+    #: The standard deviation may be this many times that of the seed, or the reverse.
     max_spread: float = 1.3
 
     def __post_init__(self) -> None:
@@ -178,7 +177,7 @@ class SeriesValidity:
             number(f"SeriesValidity: {name}", getattr(self, name), (least, np.inf))
 
     def reason(self, seed: Series, mutant: Series) -> str | None:
-        """Why the mutant is not worth a run, in a few words; None when it is."""
+        """Why the mutant is rejected, in a few words; None if it is valid."""
         if seed.shape[1:] != mutant.shape[1:]:
             return f"other channels: {mutant.shape[1:]} where the seed has {seed.shape[1:]}"
         if len(mutant) * self.max_stretch < len(seed) or len(mutant) > len(seed) * self.max_stretch:
@@ -199,7 +198,7 @@ class SeriesValidity:
 
 
 def spread(columns: Columns) -> tuple[Columns, Columns]:
-    """The mean and the deviation of each column's finite numbers; 0 and 0 where there are none."""
+    """The mean and standard deviation of the finite numbers of each column; 0 and 0 if there are none."""
     finite = np.isfinite(columns)
     count = np.maximum(finite.sum(0), 1)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -209,7 +208,7 @@ def spread(columns: Columns) -> tuple[Columns, Columns]:
 
 
 def _ends(columns: Columns) -> tuple[Columns, Columns]:
-    """The least and the greatest finite number of each column; infinities the wrong way round where there are none."""
+    """The smallest and largest finite number of each column; inf and -inf if there are none."""
     finite = np.isfinite(columns)
     least = np.where(finite, columns, np.inf).min(0, initial=np.inf)
     return least, np.where(finite, columns, -np.inf).max(0, initial=-np.inf)

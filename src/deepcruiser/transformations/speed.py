@@ -1,9 +1,8 @@
-"""Speed: tempo without pitch, and pitch without tempo.
+"""Speed: change the tempo and keep the pitch, or change the pitch and keep the tempo.
 
-Both by Signalsmith Stretch, which keeps speech natural where a plain phase vocoder does not. It works in blocks of
-0.12 s: audio shorter than one block comes back unchanged, and so does audio below 1,000 Hz, for which its blocks get
-so small that it may not end. It returns nearly, but not exactly, its input when nothing is to change, so it is not
-called then.
+Both use Signalsmith Stretch, which keeps speech natural where a plain phase vocoder does not. It works in blocks of
+0.12 s. Audio shorter than one block is returned unchanged, and so is audio below 1,000 Hz, where the blocks become so
+small that it may not terminate. Without a change it returns almost, but not exactly, its input, so it is not called.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ LOWEST_RATE = 1000
 
 @dataclass(frozen=True)
 class PitchShift(Transformation):
-    """Raise (above 0) or lower the voice by `semitones`; the tempo and the length stay."""
+    """Raise (above 0) or lower the pitch by `semitones`; the tempo and the length stay."""
 
     semitones: float
 
@@ -36,7 +35,7 @@ class PitchShift(Transformation):
 
 @dataclass(frozen=True)
 class ChangeSpeed(Transformation):
-    """Speak `factor` times as fast; the pitch stays, and the length becomes the old one divided by `factor`."""
+    """Play `factor` times as fast; the pitch stays, and the length is divided by `factor`."""
 
     factor: float
 
@@ -53,9 +52,9 @@ class ChangeSpeed(Transformation):
 def stretched(audio: Audio, *, factor: float = 1.0, semitones: float = 0.0) -> Audio:
     if _is_too_short(audio):
         return audio
-    # It computes squares in float32, which very loud samples would overflow.
+    # It computes squares in float32, which would overflow for very loud samples.
     scale = max(1.0, peak(audio.samples))
-    stretch = Stretch(0)  # its own noise, used beyond twofold stretching, is the same each time
+    stretch = Stretch(0)  # 0 seeds its own noise, which it uses above twofold stretching
     stretch.preset(1, audio.rate)
     stretch.setTransposeSemitones(semitones)
     stretch.setTimeFactor(factor)

@@ -1,6 +1,6 @@
-"""Changes of text that keep what is meant: how people type and talk.
+"""Transformations of text that keep its meaning: typing errors, capitals, filler words and punctuation.
 
-Words are what stands between spaces. Words with digits are left alone, since a digit is easily another meaning.
+Words are separated by spaces. Words with digits are never changed, because another digit is another meaning.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ import numpy as np
 from deepcruiser.errors import InputError
 from deepcruiser.transformations.base import Change, Range, number
 
-#: The keys of a keyboard, each row half a key to the right of the one above.
+#: The letters of a keyboard; each row is shifted half a key to the right.
 KEYBOARD = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 
-#: Shorter words become others too easily: "on" and "in".
+#: The minimum length of a word to change: short words easily become others, such as "on" and "in".
 SHORTEST = 4
 
 
 def _title(text: str) -> str:
-    return re.sub(r"\S+", lambda word: word[0].capitalize(), text)  # str.title makes "Don'T" of "don't"
+    return re.sub(r"\S+", lambda word: word[0].capitalize(), text)  # str.title would write "Don'T"
 
 
 STYLES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper, "title": _title}
-#: Not "like" or "well": those are words of praise as well.
+#: "like" and "well" are left out because they can be praise.
 FILLERS = ("uh", "um", "er", "so", "you know", "I mean")
 MARKS = ",.;:!"
 
 
 def _neighbours() -> dict[str, str]:
-    """The keys beside each key: left, right, and the two above and below."""
+    """The keys next to each key: left, right, and the two above and below."""
     at = {key: (row, place + row / 2) for row, keys in enumerate(KEYBOARD) for place, key in enumerate(keys)}
     return {
         key: "".join(k for k, (r, p) in at.items() if k != key and abs(r - row) <= 1 and abs(p - place) <= 1)
@@ -48,16 +48,16 @@ NEIGHBOURS = _neighbours()
 
 @dataclass(frozen=True)
 class TextChange(Change):
-    """A change of a text that keeps what is meant: the same value, the same text."""
+    """A change of a text that keeps its meaning. The same value gives the same text."""
 
     @abstractmethod
     def __call__(self, text: str) -> str:
-        """The changed text; the same when there is nothing to change."""
+        """The changed text; the same text if nothing changes."""
 
 
 @dataclass(frozen=True)
 class _Share(TextChange):
-    """A change in a `share` of the places where there is something to change, at least in one unless the share is 0."""
+    """A change at a `share` of the possible places, at least at one unless the share is 0."""
 
     share: float
     seed: int
@@ -66,24 +66,24 @@ class _Share(TextChange):
     RANGES: ClassVar[dict[str, Range]] = {"share": (0.05, 0.3)}
 
     def _chosen(self, places: Sequence[int], rng: np.random.Generator) -> list[int]:
-        count = min(len(places), max(round(self.share * len(places)), self.share > 0))
+        count = min(len(places), max(round(self.share * len(places)), 1 if self.share > 0 else 0))
         return sorted(rng.permutation(places)[:count].tolist(), reverse=True)
 
 
 @dataclass(frozen=True)
 class _Words(_Share):
-    """A change of one letter, or two beside each other, in some words."""
+    """A change of one letter, or of two neighbouring letters, in some words."""
 
     def __call__(self, text: str) -> str:
         parts = re.split(r"(\s+)", _checked(text))
-        places = {at: found for at, part in enumerate(parts) if (found := self._places(part))}
+        places = {at: inside for at, part in enumerate(parts) if (inside := self._places(part))}
         rng = np.random.default_rng(self.seed)
         for at in self._chosen(list(places), rng):
             parts[at] = self._changed(parts[at], places[at][rng.integers(len(places[at]))], rng)
         return "".join(parts)
 
     def _places(self, word: str) -> list[int]:
-        """Where the word can be changed: at some of its letters, but for the first and the last."""
+        """The positions in the word that can be changed, without the first and the last letter."""
         letters = [at for at, letter in enumerate(word) if letter.isalpha()]
         if len(letters) < SHORTEST or any(letter.isdigit() for letter in word):
             return []
@@ -98,7 +98,7 @@ class _Words(_Share):
 
 @dataclass(frozen=True)
 class Typos(_Words):
-    """In a `share` of the longer words, hit the key beside the right one, once; first and last letters are right."""
+    """In a `share` of the longer words, replace one inner letter by a neighbouring key."""
 
     def _can(self, word: str, at: int) -> bool:
         return word[at].lower() in NEIGHBOURS
@@ -111,7 +111,7 @@ class Typos(_Words):
 
 @dataclass(frozen=True)
 class SwapLetters(_Words):
-    """In a `share` of the longer words, type two letters in the wrong order, once; the first and the last are right."""
+    """In a `share` of the longer words, swap two neighbouring inner letters."""
 
     def _can(self, word: str, at: int) -> bool:
         inner = [place for place, letter in enumerate(word) if letter.isalpha()][1:-1]
@@ -123,7 +123,7 @@ class SwapLetters(_Words):
 
 @dataclass(frozen=True)
 class DropLetters(_Words):
-    """In a `share` of the longer words, leave out a letter, once; the first and the last are there."""
+    """In a `share` of the longer words, leave out one inner letter."""
 
     def _changed(self, word: str, at: int, rng: np.random.Generator) -> str:
         return word[:at] + word[at + 1 :]
@@ -131,7 +131,7 @@ class DropLetters(_Words):
 
 @dataclass(frozen=True)
 class ChangeCase(TextChange):
-    """Write everything in a `style`: "lower", "upper" or "title"."""
+    """Write the whole text in a `style`: "lower", "upper" or "title"."""
 
     style: str
 
@@ -142,19 +142,19 @@ class ChangeCase(TextChange):
 
     def __call__(self, text: str) -> str:
         changed = STYLES[self.style](_checked(text))
-        # ß has no capital that comes back as itself: where letters would be others, the text stays.
+        # Some letters do not survive a change of case, such as ß. Then the text stays as it is.
         return changed if changed.lower() == text.lower() else text
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, styles: Sequence[str] = tuple(STYLES), **ranges: Any) -> Self:
-        """Choose one of the styles."""
+        """Draw one of the styles."""
         cls._drawn(rng, ranges)
         return cls(styles[int(rng.integers(len(styles)))])
 
 
 @dataclass(frozen=True)
 class FillerWords(_Share):
-    """Say `word`, which means nothing ("um", "you know"), before a `share` of the words."""
+    """Insert the filler `word` ("um", "you know") before a `share` of the words."""
 
     word: str
 
@@ -164,20 +164,22 @@ class FillerWords(_Share):
             raise InputError(f"FillerWords: word must be a text that is not blank, not {self.word!r}")
 
     def __call__(self, text: str) -> str:
-        starts = [found.start() for found in re.finditer(r"\S+", _checked(text))]
-        for start in self._chosen(starts, np.random.default_rng(self.seed)):  # the last one first
+        starts = [match.start() for match in re.finditer(r"\S+", _checked(text))]
+        for start in self._chosen(
+            starts, np.random.default_rng(self.seed)
+        ):  # from the end, so that positions stay valid
             text = f"{text[:start]}{self.word} {text[start:]}"
         return text
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, words: Sequence[str] = FILLERS, **ranges: Any) -> Self:
-        """Choose how often it comes, and one of the words, of which other languages have others."""
+        """Draw the share and one of the words; pass `words` for other languages."""
         return cls(**cls._drawn(rng, ranges), word=words[int(rng.integers(len(words)))])
 
 
 @dataclass(frozen=True)
 class DoubleSpaces(_Share):
-    """Type a `share` of the spaces twice."""
+    """Double a `share` of the spaces."""
 
     def __call__(self, text: str) -> str:
         spaces = [at for at, character in enumerate(_checked(text)) if character == " "]
@@ -188,7 +190,7 @@ class DoubleSpaces(_Share):
 
 @dataclass(frozen=True)
 class DropPunctuation(TextChange):
-    """Leave out commas, full stops and the like where a word ends; question marks stay, for they mean something."""
+    """Leave out commas, full stops and similar marks at the end of words; question marks carry meaning and stay."""
 
     def __call__(self, text: str) -> str:
         return re.sub(rf"(?<=\w)[{MARKS}](?=\s|$)", "", _checked(text))
@@ -196,7 +198,7 @@ class DropPunctuation(TextChange):
 
 Kinds = tuple[type[TextChange], ...]
 
-#: At most one of each may come: how words are spelt, capitals, and words without meaning.
+#: At most one of each is applied: spelling, capitals and filler words.
 SPELLING: Kinds = (Typos, SwapLetters, DropLetters)
 CASE: Kinds = (ChangeCase,)
 TALK: Kinds = (FillerWords,)
@@ -207,12 +209,12 @@ KINDS: Kinds = SPELLING + CASE + TALK + UNAFFECTED
 
 @dataclass(frozen=True)
 class TextValidity:
-    """What a mutant of a text may be; `reason` says why one is not."""
+    """The limits for a mutant of a text; `reason` says why it is rejected."""
 
-    #: The mutant may be so many times as long as the seed, or have this many characters more, as in a short text.
+    #: The mutant may be this many times as long as the seed, or this many characters longer if the text is short.
     max_stretch: float = 1.5
     max_more: int = 10
-    #: This share of the seed's characters may be missing or others; capitals and characters put in do not count.
+    #: This share of the seed's characters may be missing or replaced; capitals and insertions do not count.
     max_changed: float = 0.15
 
     def __post_init__(self) -> None:
@@ -220,7 +222,7 @@ class TextValidity:
             number(f"TextValidity: {name}", getattr(self, name), (least, np.inf))
 
     def reason(self, seed: str, mutant: str) -> str | None:
-        """Why the mutant is not worth a run, in a few words; None when it is."""
+        """Why the mutant is rejected, in a few words; None if it is valid."""
         if not mutant.strip():
             return "empty"
         if mutant == seed:
@@ -232,11 +234,11 @@ class TextValidity:
 
 
 def lost(seed: str, mutant: str) -> float:
-    """The share of the seed's characters, but for spaces at its ends, that are missing or others in the mutant."""
+    """The share of the seed's characters, without spaces at its ends, that are missing or replaced in the mutant."""
     if not seed.strip():
         return 0.0
-    found = jiwer.process_characters(seed, mutant)
-    return (found.substitutions + found.deletions) / len(seed.strip())
+    result = jiwer.process_characters(seed, mutant)
+    return (result.substitutions + result.deletions) / len(seed.strip())
 
 
 def _checked(text: Any) -> str:

@@ -1,4 +1,4 @@
-"""Unaffected: neither volume nor speed nor clearness change, but the samples do."""
+"""Unaffected: the samples change, but volume, speed and clearness do not."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ import numpy.typing as npt
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Samples, Transformation, fitted, peak
 
-#: The compressor's gain begins to fall so long before a loud sound, at this pace, so that no onset gets past it...
+#: The gain of the compressor starts to fall this long before a loud sound, so that no onset is missed; its attack...
 AHEAD_SECONDS = 0.01
 ATTACK_SECONDS = 0.003
-#: ...and has come back by 8.7 dB this long after its end.
+#: ...and the time after the sound in which it recovers by 8.7 dB.
 RELEASE_SECONDS = 0.1
 
-#: Levels are taken over so long a time, and what is kept begins this much before the first loud one, or ends after
-#: the last: words often begin and end with a breath far softer than they are.
+#: Length of the frames whose levels are compared, and the margin kept before the first and after the last loud frame:
+#: words often begin and end with a much softer breath.
 FRAME_SECONDS = 0.02
 MARGIN_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class DRC(Transformation):
-    """Dynamic range compression: from `threshold_db` (0 is the peak) on, `ratio` dB more become one.
+    """Dynamic range compression: above `threshold_db` (0 is the peak), `ratio` dB of input become 1 dB of output.
 
-    The level of the whole stays what it was, so that quiet sounds come out louder and loud ones softer.
+    The overall level stays the same, so quiet sounds become louder and loud ones softer.
     """
 
     threshold_db: float
@@ -46,13 +46,13 @@ class DRC(Transformation):
         return fitted(audio, compressed * (makeup * loudest))
 
     def _gain(self, samples: Samples, rate: int) -> Samples:
-        """The smooth, decoupled peak detector of Giannoulis, Massberg and Reiss (2012), looking ahead, without a loop.
+        """The gain by the smooth, decoupled peak detector of Giannoulis, Massberg and Reiss (2012), with look-ahead.
 
-        A level that falls by `step` dB a sample from each peak on is a running maximum once that slope is taken out.
+        A level that falls by `step` dB per sample after each peak is a running maximum plus that slope: no loop needed.
         """
         from scipy import signal
 
-        floor = 10 ** (self.threshold_db / 20)  # softer samples change nothing
+        floor = 10 ** (self.threshold_db / 20)  # softer samples have no effect
         db = 20 * np.log10(np.maximum(np.abs(samples), floor))
         step = 20 / np.log(10) / (RELEASE_SECONDS * rate)
         slope = step * np.arange(len(samples))
@@ -67,7 +67,7 @@ class DRC(Transformation):
 
 @dataclass(frozen=True)
 class Trim(Transformation):
-    """Cut what lies `top_db` or more below the loudest moment from both ends; silence and pauses within stay."""
+    """Cut both ends where they are `top_db` or more below the loudest moment; pauses inside stay."""
 
     top_db: float
 
@@ -86,7 +86,7 @@ class Trim(Transformation):
 
 
 def loud(audio: Audio, top_db: float, *, margin_seconds: float = 0.0) -> slice:
-    """From the first to the last frame less than `top_db` below the loudest; everything if all are silent."""
+    """The samples from the first to the last frame less than `top_db` below the loudest; all of them if silent."""
     frame = max(1, round(FRAME_SECONDS * audio.rate))
     levels = frame_levels(audio.samples, frame)
     if not len(levels) or levels.max() == 0:
@@ -98,7 +98,7 @@ def loud(audio: Audio, top_db: float, *, margin_seconds: float = 0.0) -> slice:
 
 
 def frame_levels(samples: npt.NDArray[np.floating], frame: int) -> Samples:
-    """The root mean square of each frame about the mean of the whole; the last frame may be shorter."""
+    """The root mean square of each frame about the overall mean; the last frame may be shorter."""
     if not len(samples):
         return np.zeros(0)
     centred = samples.astype(np.float64) - np.mean(samples, dtype=np.float64)

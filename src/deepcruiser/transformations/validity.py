@@ -1,9 +1,8 @@
-"""The gate that keeps mutants which nobody would understand out of a campaign: they are no failures of the system.
+"""The validity gate: it rejects mutants that people would not understand, because they are not the system's failures.
 
-A mutant may be longer or shorter than its seed, higher or lower, shifted by a filter or by the silence that was cut,
-so the samples cannot be compared. What can: how long it is against the speech of the seed, how loud it is, and its
-sound as such: levels in eight bands of the telephone's range, which is enough for words, moment by moment, along the
-best alignment in time (dynamic time warping).
+A mutant may differ from its seed in length, pitch and phase, so samples cannot be compared. The gate compares the
+length with that of the seed's speech, the loudness, and the spectrum: levels in eight bands of the telephone range,
+which is enough for words, moment by moment along the best alignment in time (dynamic time warping).
 """
 
 from __future__ import annotations
@@ -19,50 +18,50 @@ from deepcruiser.errors import MismatchError
 from deepcruiser.transformations.base import decibels, number, peak
 from deepcruiser.transformations.unaffected import FRAME_SECONDS, MARGIN_SECONDS, frame_levels, loud
 
-#: Full scale but for the last of 16 bits; a sample that reaches it was, or might have been, cut off.
+#: Full scale minus the last of 16 bits; a sample that reaches it may have been clipped.
 FULL_SCALE = 1 - 2**-15
 
-#: What is this much below the loudest moment is no speech when it comes to how long the seed's speech is.
+#: Frames this much below the loudest one do not count as speech when the length of the seed's speech is measured.
 SPEECH_DB = 30
 
-#: What is compared begins and ends with the first and the last moment less than this below the loudest: few noises
-#: reach it, and silence around the words, which is easily alike, has no say.
+#: The comparison is from the first to the last moment less than this below the loudest one. Few noises reach it, and
+#: silence around the words, which is similar in all recordings, is left out.
 CORE_DB = 25
 
-#: Eight bands, equally wide to the ear, of what a telephone lets through.
+#: Eight bands of the telephone range, equally wide on the mel scale.
 LOWEST_HZ, HIGHEST_HZ, BANDS = 300, 3400, 8
 WINDOW_SECONDS = 0.032
 
-#: The levels of all moments this far apart are compared, or further, so that there are never too many of them; each is
-#: the mean over a little more than that, so that it hardly matters where the first moment lies.
+#: The distance between moments that are compared, or more for long audio. The level of a moment is the mean over a
+#: little more than that, so that the position of the first moment hardly matters.
 MOMENT_SECONDS = 0.048
 MOST_MOMENTS = 250
 OVERLAP = 5 / 3
 
-#: 0 dB is the level that a tenth of the speech exceeds, and what is this much below counts as silent, whatever it is.
+#: 0 dB is the level that a tenth of the speech exceeds; levels this much below it count as silent.
 LOUD_SHARE = 0.9
 FLOOR_DB = 22
 
 
 @dataclass(frozen=True)
 class Validity:
-    """What a mutant may be; `reason` says why one is not.
+    """The limits for a mutant; `reason` says why it is rejected.
 
-    The default limits hold for whatever the default ranges make of real speech, with room to spare, and stop what is no
-    longer the same utterance; docs/transformations.md has the figures.
+    The defaults accept real speech after transformations in their default ranges, with room to spare, and reject audio
+    that is no longer the same utterance; docs/transformations.md has the figures.
     """
 
-    #: Shorter audio holds no word.
+    #: Shorter audio cannot contain a word.
     min_seconds: float = 0.1
-    #: The loudest 20 ms must reach this, with full scale at 0.
+    #: The loudest 20 ms must reach this level (full scale is 0).
     min_level_db: float = -60.0
-    #: This share of the samples may be at full scale, beyond those of the seed and one to which a peak was scaled.
+    #: This share of the samples may be at full scale, besides those of the seed and a scaled peak.
     max_clipped: float = 0.001
-    #: The mutant may be so many times as long as the seed, and the seed's speech so many times as long as the mutant.
+    #: The mutant may be this many times as long as the seed, and the seed's speech this many times as long as it.
     max_stretch: float = 1.3
     #: The loudest 20 ms may be this much louder or softer than the seed's.
     max_level_change_db: float = 20.0
-    #: The root mean square difference of the levels in the bands.
+    #: Limit of the root mean square difference of the levels in the bands.
     max_distance_db: float = 4.25
 
     def __post_init__(self) -> None:
@@ -72,7 +71,7 @@ class Validity:
             number(f"Validity: {name}", getattr(self, name), (0, np.inf))
 
     def reason(self, seed: Audio, mutant: Audio) -> str | None:
-        """Why the mutant is not worth a run, in a few words; None when it is."""
+        """Why the mutant is rejected, in a few words; None if it is valid."""
         if seed.rate != mutant.rate:
             raise MismatchError(f"the seed has {seed.rate} Hz and its mutant {mutant.rate} Hz; resample one of them")
         if mutant.seconds < self.min_seconds:
@@ -96,7 +95,7 @@ class Validity:
 
 
 def distance_db(one: Audio, other: Audio) -> float:
-    """How far apart two sounds of one rate are: 0 when only the volume differs, 4 or more when the words do."""
+    """The distance of two recordings of one rate: 0 if only the volume differs, 4 or more if the words differ."""
     seconds = max(MOMENT_SECONDS, max(one.seconds, other.seconds) / MOST_MOMENTS)
     first, second = _moments(one, seconds), _moments(other, seconds)
     squares = np.square(first).sum(1)[:, np.newaxis] + np.square(second).sum(1) - 2 * first @ second.T
@@ -104,7 +103,7 @@ def distance_db(one: Audio, other: Audio) -> float:
 
 
 def _moments(audio: Audio, seconds: float) -> npt.NDArray[np.float64]:
-    """The level in dB of each band in each moment; none is below the floor."""
+    """The level in dB of each band at each moment, at least the floor."""
     from scipy import fft, ndimage, signal
 
     hop = max(1, round(WINDOW_SECONDS * audio.rate / 2))
@@ -121,7 +120,7 @@ def _moments(audio: Audio, seconds: float) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=8)
 def _bands(hop: int, rate: int) -> npt.NDArray[np.float32]:
-    """The share of each frequency in each band: triangles that overlap by half, equally wide on the mel scale."""
+    """The weight of each frequency in each band: triangles that overlap by half, equally wide on the mel scale."""
     mel = np.log1p(np.arange(hop + 1) * rate / (2 * hop) / 700)
     low, high = np.log1p(LOWEST_HZ / 700), np.log1p(HIGHEST_HZ / 700)
     at = (mel - low) / (high - low) * BANDS
@@ -129,13 +128,13 @@ def _bands(hop: int, rate: int) -> npt.NDArray[np.float32]:
 
 
 def _warped(cost: npt.NDArray[np.float64]) -> float:
-    """The mean cost along the cheapest path from corner to corner; a step aside counts 1, one ahead in both counts 2.
+    """The mean cost along the cheapest path from corner to corner; a diagonal step counts twice.
 
-    Diagonal by diagonal, for the cells of one depend only on the two before it.
+    Computed one antidiagonal at a time, because its cells depend only on the two antidiagonals before it.
     """
     rows, columns = cost.shape
     flipped = np.ascontiguousarray(cost[:, ::-1])
-    before = last = np.full(rows + 1, np.inf)  # by row, one earlier: entry i + 1 is row i
+    before = last = np.full(rows + 1, np.inf)  # entry i + 1 is row i
     for diagonal in range(rows + columns - 1):
         first, stop = max(0, diagonal - columns + 1), min(rows, diagonal + 1)
         here = flipped.diagonal(columns - 1 - diagonal)

@@ -1,4 +1,4 @@
-"""Volume: louder and softer, and what a filter takes away."""
+"""Volume: gain, low-pass filter and high-pass filter."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from deepcruiser.audio import Audio
 from deepcruiser.transformations.base import Range, Samples, Transformation, amplitude, fitted
 
-#: Butterworth, 24 dB an octave: beyond the cutoff it is soon quiet, and it does not ring.
+#: Order of the Butterworth filters: 24 dB per octave, steep enough and without ringing.
 ORDER = 4
 
 
 @dataclass(frozen=True)
 class ChangeVolume(Transformation):
-    """Make everything louder (above 0 dB) or softer by `gain_db`; never louder than full scale allows."""
+    """Make the audio louder (above 0 dB) or softer by `gain_db`, at most up to full scale."""
 
     gain_db: float
 
@@ -31,7 +31,7 @@ class ChangeVolume(Transformation):
 
 @dataclass(frozen=True)
 class LowPassFilter(Transformation):
-    """Take away what lies above `cutoff_hz`; nothing does from half the rate on, so the audio is unchanged there."""
+    """Remove frequencies above `cutoff_hz`; the audio is unchanged if that is half the rate or more."""
 
     cutoff_hz: float
 
@@ -46,7 +46,7 @@ class LowPassFilter(Transformation):
 
 @dataclass(frozen=True)
 class HighPassFilter(Transformation):
-    """Take away what lies below `cutoff_hz`: nothing at 0, and everything from half the rate on."""
+    """Remove frequencies below `cutoff_hz`: none at 0, all of them from half the rate on."""
 
     cutoff_hz: float
 
@@ -62,11 +62,11 @@ class HighPassFilter(Transformation):
 
 
 def filtered(audio: Audio, cutoff_hz: float, kind: str, *, order: int = ORDER) -> Samples:
-    """What a Butterworth filter ('lowpass' or 'highpass') lets through."""
+    """The samples after a Butterworth filter ('lowpass' or 'highpass')."""
     from scipy import signal
 
     if not len(audio):
-        return np.zeros(0)  # which scipy refuses
+        return np.zeros(0)  # scipy raises an error
     sections = signal.butter(order, cutoff_hz, kind, fs=audio.rate, output="sos")
     result: Samples = signal.sosfilt(sections, audio.samples.astype(np.float64))
     return result
