@@ -71,9 +71,9 @@ class Campaigns:
         return (
             f"{self.count} campaigns of {self.runs:,} runs for each line, from the same {self.seeds:,} seeds, which "
             f"are answered without an error; the campaigns differ in their random seed. In brackets: the "
-            f"{confidence:.1%} confidence interval of the median. p: two-sided, exact rank test of "
-            "Mann and Whitney, not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one of the other; 0.5 "
-            "means no difference."
+            f"{confidence:.1%} confidence interval of the median. p: two-sided, exact rank test of Mann and Whitney, "
+            "not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one "
+            "of the other; 0.5 means no difference."
         )
 
 
