@@ -1,4 +1,4 @@
-"""Models and boundaries from a profile, and the same in plain Python for comparison."""
+"""Time of models and boundaries from a profile, compared with plain Python."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GRIDS = (10, 20, 50, 100)
 
 
 def wandering(rng: np.random.Generator, traces: int, steps: int, size: int = 8) -> list[dc.Trace]:
-    """Traces that wander about smoothly, as the states of a network on speech do."""
+    """Smooth random traces, similar to the states of a network on speech."""
     states = np.cumsum(rng.standard_normal((traces, steps + 1, size), np.float32) * 0.3, axis=1)
     states = np.tanh(states - states[:, :1])
     return [dc.Trace(s, rng.standard_normal((steps, size), np.float32)) for s in states]
@@ -31,7 +31,7 @@ def models(profile: dc.Profile) -> None:
 
 
 def boundaries(rng: np.random.Generator) -> None:
-    """A model of about 240,000 states, like the paper's finest: a dense cloud in the middle of the grid."""
+    """A model of about 240,000 states, the size of the paper's finest: a dense cloud in the middle of the grid."""
     cells = np.tanh(rng.standard_normal((700_000, 3)) * 0.5)
     trace = dc.Trace(np.concatenate([np.zeros((1, 3)), cells]), np.ones((len(cells), 1)))
     model = dc.Profile.of([trace], components=3).abstract(100)
@@ -46,7 +46,7 @@ def boundaries(rng: np.random.Generator) -> None:
 
 
 def against_plain(rng: np.random.Generator) -> None:
-    """Everything between the traces and the five coverages, here and in loops over dictionaries and sets."""
+    """Everything from the traces to the five coverages, by the package and in loops over dictionaries and sets."""
     profiled, tests = wandering(rng, 50, 400), wandering(rng, 10, 400)
     began = time.perf_counter()
     model = dc.Profile.of(profiled, components=3).abstract(20)

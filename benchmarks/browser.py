@@ -1,4 +1,4 @@
-"""Debian's chromium, driven: for what has to be measured or pictured in a real browser."""
+"""Chromium under control of a program, for measurements and screenshots."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLAGS = (
 
 @contextmanager
 def browser(width: int = 1200, height: int = 900) -> Iterator[Any]:
-    """A new browser of that size, without any history."""
+    """A new browser of this size, without history."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 

@@ -1,4 +1,4 @@
-"""A campaign over its own transformations and inference, done again one after the other with nothing else around."""
+"""The time of a campaign over that of its transformations and inference alone, repeated sequentially."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.timing import line
 
 
 class Listener(torch.nn.Module):
-    """Frames of 10 ms, two LSTM layers, and whichever of 29 letters is most often the loudest."""
+    """Frames of 10 ms, two LSTM layers, and the most frequent of 29 letters as the answer."""
 
     def __init__(self, size: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Listener(torch.nn.Module):
 
 
 def utterances(count: int) -> list[dc.Audio]:
-    """Sounds of 1 to 3 s that rise and fall like syllables do."""
+    """Audio of 1 to 3 s whose level rises and falls like syllables."""
     rng, made = np.random.default_rng(0), []
     for _ in range(count):
         t = np.arange(int(rng.integers(16000, 48000))) / 16000

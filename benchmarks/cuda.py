@@ -41,7 +41,7 @@ class DeepSpeechShaped(torch.nn.Module):
 
 
 class Slices:
-    """Sequences that are windows of one long array on the GPU: a corpus without its transfer."""
+    """Sequences that are windows of one long array on the GPU: a corpus without the cost of its transfer."""
 
     def __init__(self, sequences: int, steps: int) -> None:
         self.sequences, self.steps = sequences, steps
@@ -58,7 +58,7 @@ class Slices:
 
 
 def same_cells() -> None:
-    """The states of one run on the GPU, abstracted there and on the CPU."""
+    """Compare the states of one run on the GPU, abstracted there and on the CPU."""
     net = Net(2048, 2048, torch.Generator().manual_seed(0)).eval().cuda()
     rng = np.random.default_rng(0)
     runs = [

@@ -1,4 +1,4 @@
-"""profile and cover over bare inference: the same network on the same batches, with and without us."""
+"""The time of profile and cover over bare inference by the same network on the same batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from benchmarks.timing import alternate, line, ratio
 
 
 class Net(torch.nn.Module):
-    """A recogniser's core: frames in, an LSTM, letters out."""
+    """The core of a recogniser: frames, an LSTM, letters."""
 
     def __init__(self, input_size: int, size: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Net(torch.nn.Module):
 
 
 def measure(size: int, *, sequences: int, steps: int, batch_size: int, rounds: int, device: str) -> None:
-    """Inputs as large as the state, as in DeepSpeech, where three dense layers of that size stand before the LSTM."""
+    """Inputs as large as the state, as in DeepSpeech, which has three dense layers of that size before the LSTM."""
     net = Net(size, size, torch.Generator().manual_seed(0)).eval().to(device)
     rng = np.random.default_rng(0)
     data = [rng.standard_normal((steps, size), np.float32) for _ in range(sequences)]

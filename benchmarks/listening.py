@@ -1,4 +1,4 @@
-"""What a listener would say of the transformations: PESQ and STOI of real speech at the ends of every range.
+"""The quality of transformed speech for listeners: PESQ and STOI of real speech at the ends of every range.
 
     python -m benchmarks.listening ../shared/speech/LibriSpeech/test-clean-200 --noise ../shared/speech/noise
 
@@ -49,14 +49,14 @@ RATE = 16000
 
 
 def ends(kind: type[Transformation]) -> Iterator[Transformation]:
-    """All corners of the ranges of a kind."""
+    """All corners of the ranges of a transformation."""
     seed = {"seed": 1} if "seed" in kind.__dataclass_fields__ else {}
     for values in itertools.product(*kind.RANGES.values()):
         yield kind(**dict(zip(kind.RANGES, values, strict=True)), **seed)
 
 
 def background(folder: Path, snr_db: float) -> Change:
-    """Another recording and another place for every audio."""
+    """Background noise from another recording and position for every audio."""
     rng = np.random.default_rng(0)
     return lambda audio: AddBackgroundNoise.draw(rng, folder=folder, snr_db=(snr_db, snr_db))(audio)
 
@@ -69,7 +69,7 @@ def there_and_back(change: Transformation) -> Change:
 
 
 def steady() -> Change:
-    """One of volume, one of clearness and DRC, drawn and in random order: the most that still keeps every length."""
+    """Three transformations in random order that keep the length: one of volume, one of clearness, and DRC."""
     rng = np.random.default_rng(0)
 
     def change(audio: Audio) -> Audio:
@@ -80,7 +80,7 @@ def steady() -> Change:
 
 
 def spent() -> Change:
-    """Whatever is allowed, until nothing is."""
+    """Random allowed transformations, until none is allowed."""
     rng = np.random.default_rng(0)
 
     def change(audio: Audio) -> Audio:
@@ -93,7 +93,7 @@ def spent() -> Change:
 
 
 def measures(speech: Sequence[Audio], change: Change) -> str:
-    """PESQ and STOI, each as its mean and, in brackets, the value that one in twenty is below."""
+    """PESQ and STOI: the mean and, in brackets, the 5 % quantile."""
     pairs = [(audio.samples, change(audio).samples) for audio in speech]
     cut = [(a[: len(b)], b[: len(a)]) for a, b in pairs]  # there and back may end a sample apart
     quality = [pesq(RATE, a, b, "wb") for a, b in cut]
@@ -105,7 +105,7 @@ def measures(speech: Sequence[Audio], change: Change) -> str:
 
 
 def gate(speech: Sequence[Audio], change: Change, rejected: Counter[str]) -> str:
-    """The gate's distance, as its median and maximum, and how many the gate rejects."""
+    """The median and maximum distance of the validity gate, and the number of mutants it rejects."""
     distances, count = [], 0
     for audio in speech:
         mutant = change(audio)
@@ -117,7 +117,7 @@ def gate(speech: Sequence[Audio], change: Change, rejected: Counter[str]) -> str
 
 
 def stopped(speech: Sequence[Audio]) -> None:
-    """What is no longer the same utterance, and how much of it the gate stops."""
+    """The share of changed utterances that the validity gate rejects."""
     following = dict(zip(map(id, speech), [*speech[1:], speech[0]], strict=True))
     spoiled: dict[str, Change] = {
         "another utterance": lambda audio: following[id(audio)],

@@ -1,4 +1,4 @@
-"""Peak memory of profiling at 1x and at 10x the data, each in a process of its own."""
+"""Peak memory of profiling 1x and 10x the data, each in its own process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.timing import line
 
 
 class Generated:
-    """A data set that exists only while it is read, so that nothing but the profile takes memory."""
+    """A data set that is generated while it is read, so that only the profile takes memory."""
 
     def __init__(self, sequences: int, steps: int, size: int) -> None:
         self.shape = sequences, steps, size
@@ -29,7 +29,7 @@ class Generated:
 
 
 def peak(sequences: int) -> int:
-    """Profile that many sequences of 250 steps in this process, and give its peak memory in kilobytes."""
+    """Profile this number of sequences of 250 steps and return the peak memory of this process in kilobytes."""
     net = Net(64, 512, torch.Generator().manual_seed(0)).eval()
     dc.profile(dc.TorchSystem(net, state="lstm"), Generated(sequences, 250, 64))
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,4 +1,4 @@
-"""The report of a large campaign: how long it takes to write and to open, and how large it is.
+"""The report of a large campaign: its size, and the time to write and to open it.
 
 python -m benchmarks.report                 20,000 runs, 2,000 failing tests with their sounds
 """
@@ -28,7 +28,7 @@ WORDS = ["the", "of", "and", "in", "he", "was", "that", "it", "his", "her", "wit
 
 
 def synthesised(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> None:
-    """A campaign's folder as the loop would leave it, of random walks and random words instead of a network."""
+    """Write the folder of a campaign of random walks and random words, without a network."""
     rng = np.random.default_rng(0)
     mutations = Mutations()
 
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _opened(chromium: Any, page: Path) -> str:
-    """How long the page takes to be there, and the slowest frame while it is scrolled from end to end."""
+    """The time to load the page, and the slowest frame while it scrolls from end to end."""
     chromium.get("about:blank")
     began = time.perf_counter()
     chromium.get(page.as_uri())

@@ -1,4 +1,4 @@
-"""How the benchmarks measure: versions take turns, so that a slow moment of the machine hits them all alike."""
+"""Timing of versions that take turns, so that a slow moment of the machine affects them all alike."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 
 def alternate(versions: Mapping[str, Callable[[], object]], *, rounds: int) -> dict[str, list[float]]:
-    """The seconds that each version took, in `rounds` rounds after one to warm up."""
+    """The seconds that each version took in each of `rounds` rounds, after a warm-up round."""
     seconds: dict[str, list[float]] = {name: [] for name in versions}
     for turn in range(rounds + 1):
         for name, run in versions.items():

@@ -25,7 +25,7 @@ def main() -> None:
     parser.add_argument("--noise", help="a folder with recordings of noise, to be mixed in")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--spans-below", type=float, default=0.9, help="an overlap below this is a failure")
-    parser.add_argument("--output", help="where the campaign is kept; a temporary one unless told")
+    parser.add_argument("--output", help="folder for the campaign (default: a temporary folder)")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
 

@@ -66,7 +66,7 @@ model_source = together(
 )
 
 
-#: `wer_above`, `cer_above`, `disagreement`, `spans_below` and `against`: the oracle.
+#: `wer_above`, `cer_above`, `disagreement` and `against`: oracles that compare an answer with a text or a label.
 oracle = together(
     click.option("--wer-above", type=float, help="Fail if the word error rate exceeds this.  [default: 0.3]"),
     click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
@@ -74,13 +74,15 @@ oracle = together(
         "--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer (for classifiers)."
     ),
     click.option(
-        "--spans-below", type=float, help="Fail if the spans overlap with the seed's by less than this (for detectors)."
-    ),
-    click.option(
         "--against",
         type=click.Choice(["text", "output"]),
         help="Compare with the seed's text or with the answer to the seed.  [default: the text if there is one]",
     ),
+)
+
+#: `spans_below`: the oracle of detectors.
+spans_below = click.option(
+    "--spans-below", type=float, help="Fail if the spans overlap with the seed's by less than this (for detectors)."
 )
 
 
