@@ -61,7 +61,7 @@ def follow(
         return values([test.visits for test in queue.values()])
 
     ends = {runs for runs, _ in campaign.moments}
-    for event in [*campaign.seeds, *campaign.runs]:
+    for event in campaign.events:
         if isinstance(event, Seeded):
             (run,) = reader.run([seeds[event.seed]])
             queue[-1 - event.position] = Known((), seeds[event.seed], run.output, model.visits(run.traced))
@@ -151,7 +151,7 @@ def test_every_event_follows_from_the_recipes(
 def test_random_keeps_without_looking(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path, guide="random", runs=160)
     coverage, seen = dc.Coverage(toy.model(), dc.BSCov), Counter[tuple[str, bool]]()
-    for event in [*campaign.seeds, *campaign.runs]:
+    for event in campaign.events:
         if event.outcome in ("kept", "dropped") and event.visits is not None:
             seen[event.outcome, coverage.add(event.visits)] += isinstance(event, Ran)
     assert min(seen[outcome, new] for outcome in ("kept", "dropped") for new in (True, False)) > 1
@@ -202,7 +202,7 @@ def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
 def test_rarity_counts_the_runs_that_passed(tmp_path: Path) -> None:
     """It prefers, by the product of its three factors, what a plain count of the events says."""
     campaign = toy.campaign(tmp_path, runs=160)
-    events = [*campaign.seeds, *campaign.runs]
+    events = campaign.events
     rarity, counts = Rarity(), np.zeros(len(toy.model().states), np.int64)
     for event in events:
         rarity.learn(event)
@@ -251,7 +251,7 @@ def test_decay_accepts_as_deephunter_does() -> None:
 
 
 def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
-    queue, rarity, nothing = made_up(picked=[0, 0, 4, 4], visited=[[0], [1], [1], [1]], kept=[0, 0, 0, 4]), Rarity(), []
+    queue, rarity, nothing = made_up(picked=[0, 0, 4, 4], visited=[[0], [1], [1], [1]], kept=[0, 0, 0, 4]), Rarity(), []  # type: ignore[var-annotated]
     common = Visits(toy.model(), np.array([0]), *(np.array(nothing, np.int64) for _ in range(3)))
     for _ in range(99):
         rarity.learn(Seeded(0, "t0", "kept", "", "", "", 0.0, None, "", common))

@@ -46,9 +46,9 @@ def hang(run: dc.Run) -> dc.Run:
 
 
 def with_states(run: dc.Run, value: float) -> dc.Run:
-    states = np.array(run.trace.states)
+    states = np.array(run.traced.states)
     states[1:] = value
-    return dc.Run(run.output, dc.Trace(states, run.trace.inputs))
+    return dc.Run(run.output, dc.Trace(states, run.traced.inputs))
 
 
 #: How the bad part is met, the kind of failure that this is, and what is stored as the answer.
@@ -171,7 +171,7 @@ def test_seeds_that_cannot_be_used_are_set_aside_and_counted(tmp_path: Path) -> 
     assert {(events[name].visits, events[name].digest) for name in aside} == {(None, "")}
     model, reader = toy.model(), toy.Reader()
     used = [seed.input for seed in mixed() if seed.id not in aside]
-    assert seen[0].state.start == [dc.BSCov(model, [run.trace for run in reader.run(used)])]
+    assert seen[0].state.start == [dc.BSCov(model, [run.traced for run in reader.run(used)])]
     assert [events[name].visits is None for name in events] == [name in aside for name in events]
     assert len(toy.campaign(tmp_path, mixed(), system=Weak(crash), runs=80).runs) == 80  # and again when it is resumed
 
@@ -202,7 +202,7 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
         ),
         (
             SEEDS,
-            Weak(lambda run: dc.Run(run.output, dc.Trace(run.trace.states[:, :3], run.trace.inputs)), part=""),
+            Weak(lambda run: dc.Run(run.output, dc.Trace(run.traced.states[:, :3], run.traced.inputs)), part=""),
             r"the first, 't0': not finite \(the states of sequence .* have 3 numbers and those profiled 4",
         ),
         (SEEDS, Weak(lambda run: with_states(run, 99.0), part=""), "no state of the model but the initial one"),
@@ -217,7 +217,7 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
     ids=["unreadable", "crash", "failed already", "other states", "far away", "empty", "twice", "strange answers"],
 )
 def test_nothing_to_begin_with(tmp_path: Path, given: list[toy.Text], system: toy.Reader, message: str) -> None:
-    arguments = {"oracle": dc.Disagreement(), "mutations": toy.MUTATIONS, "workers": 0, "runs": 16}
+    arguments: dict[str, Any] = {"oracle": dc.Disagreement(), "mutations": toy.MUTATIONS, "workers": 0, "runs": 16}
     with pytest.raises(dc.InputError, match=message):
         dc.fuzz(system, toy.model(), given, folder=tmp_path / "c", **arguments)
     # and after that nothing is in the way of a better beginning
@@ -225,7 +225,7 @@ def test_nothing_to_begin_with(tmp_path: Path, given: list[toy.Text], system: to
 
 
 def test_a_generator_is_no_data(tmp_path: Path) -> None:
-    with pytest.raises(dc.InputError, match="passed over more than once; generator has no length"):
+    with pytest.raises(dc.InputError, match="read more than once; generator has no length"):
         dc.fuzz(toy.Reader(), toy.model(), (seed for seed in SEEDS), folder=tmp_path)
 
 

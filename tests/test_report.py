@@ -38,7 +38,7 @@ def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> N
         parent = campaign.tests[event.parent if isinstance(event, Ran) else event.number]
         changes = event.changes if isinstance(event, Ran) else ()
         value = campaign.inputs.make(parent.seed, (*parent.recipe, *changes))
-        trace = system.run([value])[0].trace
+        trace = system.run([value])[0].traced
         end.append(trace)
         if isinstance(event, Seeded):
             start.append(trace)

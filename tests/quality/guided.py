@@ -63,9 +63,7 @@ class Scene:
 
         def watch(status: Status) -> None:
             found.extend(
-                event.number  # type: ignore[union-attr]
-                for event in status.events
-                if event.outcome == "failed" and event.reason == "wrong"
+                event.number for event in status.events if event.outcome == "failed" and event.reason == "wrong"
             )
             if found:
                 raise Found

@@ -26,7 +26,7 @@ from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.serialise import decode, encode, summarise
 from deepcruiser.campaign.spec import CampaignSpec
-from deepcruiser.errors import DeepCruiserError, FileError, MismatchError
+from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
 from deepcruiser.transformations import to_dict
 
 MODEL = "abstract.model"
@@ -56,8 +56,7 @@ class Store:
             path.mkdir(parents=True, exist_ok=True)
             lock = open(path / "lock", "w")  # noqa: SIM115
         except OSError as error:
-            said = (error.strerror or str(error)).lower()
-            raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {said}") from None
+            raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {reason(error)}") from None
         if not locked(lock):
             lock.close()
             raise FileError(f"another process is at work in {os.fspath(folder)!r}: wait for it or give another folder")

@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, as decorators.
+"""Options that several commands share, each declared once, as decorators (campaigns: see `campaign_options`).
 
 @click.command()
 @options.system
@@ -66,60 +66,12 @@ model_source = together(
 )
 
 
-#: `wer_above`, `cer_above`, `disagreement` and `against`: oracles that compare an answer with a text or a label.
-oracle = together(
-    click.option("--wer-above", type=float, help="Fail if the word error rate exceeds this.  [default: 0.3]"),
-    click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
-    click.option(
-        "--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer (for classifiers)."
-    ),
-    click.option(
-        "--against",
-        type=click.Choice(["text", "output"]),
-        help="Compare with the seed's text or with the answer to the seed.  [default: the text if there is one]",
-    ),
-)
-
-#: `spans_below`: the oracle of detectors.
-spans_below = click.option(
-    "--spans-below", type=float, help="Fail if the spans overlap with the seed's by less than this (for detectors)."
-)
-
-
-#: `transformations`, `noise`, `ranges` and `mutations`: how inputs may be changed.
-mutations = together(
-    click.option(
-        "--transformations",
-        metavar="NAMES",
-        help="Transformations to use, separated by commas, or all.  [default: the nine of the paper]",
-    ),
-    click.option("--noise", metavar="FOLDER", help="Use AddBackgroundNoise with the recordings in this folder."),
-    click.option(
-        "--range",
-        "ranges",
-        multiple=True,
-        metavar="RANGE",
-        help="Range of a parameter, such as AddWhiteNoise.snr_db=25,40; can be repeated.",
-    ),
-    click.option("--mutations", metavar="NAME", help="Mutations of non-audio inputs: text, series, or FILE.py:NAME."),
-)
-
-
 #: `seed`
 seed = click.option("--seed", default=0, show_default=True, help="Random seed.")
 
 #: `batch_size`
 batch_size = click.option(
     "--batch-size", default=16, show_default=True, type=click.IntRange(min=1), help="Number of inputs run at a time."
-)
-
-#: `limit_seconds`
-limit_seconds = click.option(
-    "--limit-seconds",
-    default=60.0,
-    show_default=True,
-    type=click.FloatRange(min=0),
-    help="Time limit per batch in seconds; a slower batch counts as a time-out (0 turns the limit off).",
 )
 
 
