@@ -266,8 +266,8 @@ def test_the_state_of_one_layer_starts_another(tmp_path: Path, rng: np.random.Ge
         for given in ((x, y), {"b": y, "a": x}):
             (run,) = dc.KerasSystem(path, features=lambda value: value).run([given])
             before, _ = states("GRU", weights["encoder"], x, first["config"])
-            assert close(np.asarray(run.trace.states)[0], before[-1])
-            assert close(run.trace.inputs, y)
+            assert close(np.asarray(run.traced.states)[0], before[-1])
+            assert close(run.traced.inputs, y)
         with pytest.raises(dc.InputError, match=r"makes 1 arrays, but the network takes 2: a, b"):
             dc.KerasSystem(path).run([x])
 

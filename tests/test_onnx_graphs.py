@@ -167,10 +167,10 @@ def test_several_cores(tmp_path: Path) -> None:
     assert first.state_name == "encoder: h"
     assert last.fingerprint != first.fingerprint
     for one, other, sequence in zip(last.run(data()), first.run(data()), data(), strict=True):
-        assert one.trace.states.shape == (len(sequence) + 1, 4)
-        np.testing.assert_allclose(one.output, one.trace.states[1:], atol=1e-6)
-        assert other.trace.states.shape == (len(sequence) + 1, 5)
-        assert np.array_equal(other.trace.inputs, sequence[::-1]), "a node that reads backward, in its own order"
+        assert one.traced.states.shape == (len(sequence) + 1, 4)
+        np.testing.assert_allclose(one.output, one.traced.states[1:], atol=1e-6)
+        assert other.traced.states.shape == (len(sequence) + 1, 5)
+        assert np.array_equal(other.traced.inputs, sequence[::-1]), "a node that reads backward, in its own order"
     message = (
         r"no recurrent node 'lstm' .*; its recurrent nodes are: encoder \(LSTM, reverse\); decoder \(GRU, forward\)"
     )

@@ -109,7 +109,7 @@ def test_packed_pieces_are_joined_sequence_by_sequence() -> None:
         lambda state: (state[0], torch.zeros_like(state[1])),
     ],
 )
-def test_calls_that_do_not_hand_the_state_on_are_refused(between):
+def test_calls_that_do_not_hand_the_state_on_are_refused(between: Any) -> None:
     with pytest.raises(
         InputError, match="call 2 of 'lstm' in one forward pass does not start from the state that call 1"
     ):

@@ -50,18 +50,18 @@ def test_training_mode_is_refused_with_the_remedy(part: Any, name: Any) -> None:
             "no module 'x' in Sequential; none is recurrent; its modules are: .*itself.*, 0$",
         ),
         (lambda: TorchSystem(nn.Sequential(nn.Linear(3, 3))), "no recurrent module .* in Sequential.*state=.*: .*, 0$"),
-        (lambda: TorchSystem(Recogniser(), 3), "state must be the name of a module.*not a int"),
-        (lambda: TorchSystem("net.pt"), "net must be a torch.nn.Module, not a str"),
+        (lambda: TorchSystem(Recogniser(), 3), "state must be the name of a module.*not a int"),  # type: ignore[arg-type]
+        (lambda: TorchSystem("net.pt"), "net must be a torch.nn.Module, not a str"),  # type: ignore[arg-type]
         (lambda: TorchSystem(nn.GRU(3, 4), part="c", batch_first=False), "GRU is a GRU, and only an LSTM has c"),
-        (lambda: TorchSystem(Recogniser(), part="x"), "part must be 'h' or 'c', not 'x'"),
+        (lambda: TorchSystem(Recogniser(), part="x"), "part must be 'h' or 'c', not 'x'"),  # type: ignore[arg-type]
         (lambda: TorchSystem(Recogniser(), layer=2), "no layer 2 in 'encoder.lstm', which has 2: use 0 to 1"),
-        (lambda: TorchSystem(Recogniser(), layer="top"), "layer must be a number or 'all', not 'top'"),
+        (lambda: TorchSystem(Recogniser(), layer="top"), "layer must be a number or 'all', not 'top'"),  # type: ignore[arg-type]
         (lambda: TorchSystem(nn.GRUCell(3, 4), layer=1), "no layer 1 in GRUCell"),
         (
             lambda: TorchSystem(Recogniser(), direction="backward"),
             "reads forward only, so direction='backward' does not exist",
         ),
-        (lambda: TorchSystem(Recogniser(), direction="up"), "direction must be .* not 'up'"),
+        (lambda: TorchSystem(Recogniser(), direction="up"), "direction must be .* not 'up'"),  # type: ignore[arg-type]
         (lambda: TorchSystem(Recogniser(), "decoder", part="c"), "'decoder' is a Linear.*leave them out"),
         (lambda: TorchSystem(Recogniser(), "decoder", direction="both"), "'decoder' is a Linear.*leave them out"),
         (lambda: TorchSystem(Recogniser(), batch="all"), "batch must be 'equal'.*not 'all'"),  # type: ignore[arg-type]
