@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.report.comparing import compared, mark_new, verdicts
+from deepcruiser.report.sections.comparison import compared, mark_new, verdicts
 from deepcruiser.report.data import Gathering
 from deepcruiser.report.format import clock, counted, rate
 from deepcruiser.report.sounds import compressed
@@ -30,7 +30,7 @@ SCRIPTS = (
     "wavesurfer.min.js",
     "elements.js",
     "coverage.js",
-    "space.js",
+    "state_space.js",
     "inputs.js",
     "details.js",
     "failures.js",
@@ -38,7 +38,7 @@ SCRIPTS = (
 #: What goes along with whose copies.
 LICENCES = {"uplot.min.js": "uplot.LICENSE", "wavesurfer.min.js": "wavesurfer.LICENSE"}
 STYLES = ("uplot.min.css", "page.css")
-SECTIONS = ("summary", "compare", "transformations", "reproduce")
+SECTIONS = ("summary", "comparison", "transformations", "reproduce")
 #: Failing tests beyond so many bytes are left out of the page.
 _ROOM = 2_200_000
 #: So many seeds are named.
