@@ -1,4 +1,4 @@
-"""The report of a large campaign: its size, and the time to write and to open it.
+"""The report of a large campaign: how long it takes to write and to open, and how large it is.
 
 python -m benchmarks.report                 20,000 runs, 2,000 failing tests with their sounds
 """
@@ -6,7 +6,6 @@ python -m benchmarks.report                 20,000 runs, 2,000 failing tests wit
 from __future__ import annotations
 
 import argparse
-import hashlib
 import tempfile
 import time
 from pathlib import Path
@@ -17,18 +16,21 @@ import numpy as np
 import deepcruiser as dc
 from benchmarks.browser import browser
 from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
+from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.campaign.store import MODEL, Store
-from deepcruiser.report.data import Gathering
-from deepcruiser.report.page import gathered, shown, write_page
+from deepcruiser.report.data import CampaignData, ReportData
+from deepcruiser.report.page import write_page
+from deepcruiser.report.sections import collect
 
 WORDS = ["the", "of", "and", "in", "he", "was", "that", "it", "his", "her", "with", "had", "for", "she", "not", "at"]
 
 
-def synthesised(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> None:
-    """Write the folder of a campaign of random walks and random words, without a network."""
+def synthesise(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> None:
+    """A campaign's folder as the loop would leave it, with random walks and random words instead of a network."""
     rng = np.random.default_rng(0)
     mutations = Mutations()
 
@@ -44,30 +46,33 @@ def synthesised(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> 
     sound = dc.Audio(0.1 * rng.standard_normal(24000), 16000)
     references = [words() for _ in range(seeds)]
     failing = set(rng.choice(np.arange(1, runs + 1), failures, replace=False).tolist())
+    tests: dict[int, Test] = {}
     with Store.open(folder, write=True) as store:
-        store.configure(CampaignSpec(), {"model": model.fingerprint})
+        store.configure(CampaignSpec(), {"model": model.fingerprint, "system": "", "seeds": []})
         store.put("versions", {"python": "3"})
         model.save(folder / MODEL)
-        events: list[Event] = []
+        sown: list[Event] = []
         for i, text in enumerate(references):
-            events.append(Seeded(i, f"seed-{i:04}", "kept", "", text, text, 0.0, None, "", model.visits(trace())))
+            sown.append(Seeded(i, f"seed-{i:04}", "kept", "", text, text, 0.0, None, "00", model.visits(trace())))
+            tests[-1 - i] = Test(-1 - i, f"seed-{i:04}", i, (), None, text, np.empty(0, np.int64))
             store.keep_seed(i, lambda: sound)
-        store.save(Step(tuple(events), (), {}), runs=0, seconds=0.0, failures={})
+        store.save(Step(tuple(sown), (), {}), runs=0, seconds=0.0, failures={})
         for start in range(1, runs + 1, 16):
-            events, failed = [], {}
+            events: list[Event] = []
+            failed: dict[int, Any] = {}
             for number in range(start, min(start + 16, runs + 1)):
-                visits = model.visits(trace())
+                fails = number in failing
                 change = mutations.draw(mutations.kinds[int(rng.integers(9))], rng)
-                output, digest = words(), hashlib.sha256(str(number).encode()).hexdigest()
-                parent = -1 - int(rng.integers(seeds))
-                if number in failing:
-                    failed[number] = sound, {"number": number}
-                outcome: Outcome = "failed" if number in failing else "dropped"
-                reason, score = ("wrong", float(rng.uniform(0.3, 1))) if number in failing else ("", 0.0)
-                judged = output, score, None, digest, visits
-                events.append(Ran(number, parent, (change,), outcome, reason, *judged))
-            end = start + len(events) - 1
-            store.save(Step(tuple(events), (), {}), runs=end, seconds=end / 10, failures=failed)
+                score = float(rng.uniform(0.3, 1)) if fails else 0.0
+                parent, digest = -1 - int(rng.integers(seeds)), f"{number:064x}"
+                outcome: Outcome = "failed" if fails else "dropped"
+                judged = "wrong" if fails else "", words(), score, None, digest, model.visits(trace())
+                event = Ran(number, parent, (change,), outcome, *judged)
+                events.append(event)
+                if fails:
+                    failed[number] = sound, FailedTest.of(event, tests[parent]).to_dict()
+            last = start + len(events) - 1
+            store.save(Step(tuple(events), (), {}), runs=last, seconds=last / 10, failures=failed)
         store.put("stopped", f"{runs:,} runs are done")
 
 
@@ -75,21 +80,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=20_000)
     parser.add_argument("--failures", type=int, default=2_000)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "large"
-        synthesised(folder, runs=given.runs, failures=given.failures)
+        synthesise(folder, runs=options.runs, failures=options.failures)
         began = time.perf_counter()
-        campaigns = [Gathering(folder)]
+        campaigns = [CampaignData(folder)]
         read = time.perf_counter() - began
         for embed in (0, 25):
             began = time.perf_counter()
             page = folder / f"report-{embed}.html"
             write_page(campaigns, page, embed=embed)
             wrote = time.perf_counter() - began
-            print(f"{given.runs:,} runs, {given.failures:,} failing tests, sounds of {embed} inside: ", end="")
-            left_out = shown(gathered(campaigns), campaigns)["left_out"]
-            print(f"{page.stat().st_size / 1e6:.2f} MB, {left_out} left out; ", end="")
+            print(f"{options.runs:,} runs, {options.failures:,} failing tests, sounds of {embed} inside: ", end="")
+            held = len(collect(ReportData.of(campaigns), page=True)["failures"])
+            print(f"{page.stat().st_size / 1e6:.2f} MB with {held} failing tests; ", end="")
             print(f"read in {read:.1f} s, written in {wrote:.1f} s")
         with browser() as chromium:
             for _ in range(3):
@@ -97,7 +102,7 @@ def main() -> None:
 
 
 def _opened(chromium: Any, page: Path) -> str:
-    """The time to load the page, and the slowest frame while it scrolls from end to end."""
+    """How long the page takes to be there, and the slowest frame while it is scrolled from end to end."""
     chromium.get("about:blank")
     began = time.perf_counter()
     chromium.get(page.as_uri())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.browser import browser
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 
 HERE = Path(__file__).parent
@@ -22,7 +22,7 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "runs/demo/campaign")
     with tempfile.TemporaryDirectory() as temporary, browser(1100, 820) as chromium:
         page = Path(temporary) / "report.html"
-        write_page([Gathering(folder)], page)
+        write_page([CampaignData(folder)], page)
         chromium.get(page.as_uri())
         for name, colours, section in PICTURES:
             picture(chromium, HERE / f"{name}.png", colours, section)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import urllib.request
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.campaign.events import Ran, Seeded
-from deepcruiser.criteria import FIVE
-from deepcruiser.report.data import Gathering
-from deepcruiser.report.page import as_script, gathered, shown, write_page
+from deepcruiser.campaign.events import Event, Seeded
+from deepcruiser.criteria import FIVE, Criterion
+from deepcruiser.report import page as page_module
+from deepcruiser.report import sections, server, text
+from deepcruiser.report.data import CampaignData, ReportData
+from deepcruiser.report.page import as_script, write_page
+from deepcruiser.report.section import Section
+from deepcruiser.report.sections import SECTIONS, collect
+from deepcruiser.report.sections.state_space import VisitedCells
+from deepcruiser.report.sections.transformations import OutcomeCounts
 from deepcruiser.report.sounds import compressed, outline
 from tests.support import reports, toy
 from tests.support.reports import page_data, report
@@ -29,20 +38,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path, guide=[dc.BTCov, dc.SBCov(3)], runs=160)
-    told = Gathering(tmp_path).report()
+    facts = CampaignData(tmp_path).facts()
+    inputs = {seed.id: seed.input for seed in toy.seeds()}
     system, model = toy.Reader(), toy.model()
     start, end = [], []
-    for event in campaign.events:
+    events: list[Event] = [*campaign.seeds, *campaign.runs]
+    for event in events:
         if event.outcome not in ("kept", "dropped"):
             continue
-        parent = campaign.tests[event.parent if isinstance(event, Ran) else event.number]
-        changes = event.changes if isinstance(event, Ran) else ()
-        value = campaign.inputs.make(parent.seed, (*parent.recipe, *changes))
+        if isinstance(event, Seeded):
+            value = inputs[event.seed]
+        else:
+            parent = campaign.tests[event.parent]
+            value = inputs[parent.seed]
+            for change in (*parent.recipe, *event.changes):
+                value = change(value)
         trace = system.run([value])[0].traced
         end.append(trace)
         if isinstance(event, Seeded):
             start.append(trace)
-    found = {each["name"]: each for each in told["coverage"]}
+    found = {each["name"]: each for each in facts["coverage"]}
     assert list(found) == ["BSCov", "2-SBCov", "BTCov", "ISCov", "WICov", "3-SBCov"]
     for criterion in (*FIVE, dc.SBCov(3)):
         assert found[criterion.name]["start"] == pytest.approx(criterion(model, start), abs=1e-12)
@@ -51,19 +66,69 @@ def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> N
     assert found["BSCov"]["queue"] is None
 
 
+def test_a_criterion_of_the_users_is_shown_like_any_other(tmp_path: Path) -> None:
+    """A report needs the object, since a folder has only its name; without it, it says so and shows all else."""
+    late = Criterion(
+        "LateStates",
+        required=lambda M: np.linspace(0, 1, len(M.states)),
+        visited=lambda T: (T.states,),
+        cells=lambda M: M.cells_of_states(),
+    )
+    campaign, model = toy.campaign(tmp_path / "x", guide=late, runs=96), toy.model()
+    (shown,) = [
+        each
+        for each in CampaignData(tmp_path / "x", criteria=[late]).facts()["coverage"]
+        if each["name"] == "LateStates"
+    ]
+    weights = np.linspace(0, 1, len(model.states))
+    seeds, events = list[Event](campaign.seeds), list[Event]([*campaign.seeds, *campaign.runs])
+    queue = [event for event in events if event.outcome == "kept"]
+    for some, value in ((seeds, shown["start"]), (events, shown["executed"]), (queue, shown["queue"])):
+        passing = [event.visits for event in some if event.outcome in ("kept", "dropped") and event.visits]
+        visited = {state for visits in passing for state in visits.states.tolist()}
+        assert value == pytest.approx(sum(weights[list(visited)]) / sum(weights), abs=1e-12)
+    write_page([CampaignData(tmp_path / "x", criteria=[late])], tmp_path / "page.html")
+    data = page_data(tmp_path / "page.html")
+    assert data["coverage"][0]["criteria"][-1] == "LateStates"
+    assert data["campaigns"][0]["warnings"] == []
+
+    facts = CampaignData(tmp_path / "x").facts()
+    assert [each["name"] for each in facts["coverage"]] == [each.name for each in FIVE]
+    assert facts["guide"] == "LateStates"
+    assert "'LateStates' is not built in" in facts["warnings"][0]
+    assert "'LateStates' is not built in" in report(tmp_path / "x", "--text").stdout
+
+
+def test_an_oracle_and_changes_of_the_users_are_shown_by_name(tmp_path: Path) -> None:
+    """Nothing of the user's is loaded: a report has the names and parameters that the folder holds."""
+    toy.campaign(tmp_path / "x", oracle=Opposite(strength=2), runs=64)
+    page = CampaignData(tmp_path / "x")
+    assert page.facts()["oracle"] == "Opposite(strength=2)"
+    assert page.facts()["measure"] == ""
+    assert page.failures()[0]["kinds"][0] in {kind.__name__ for kind in toy.MUTATIONS.kinds}
+    assert page.failures()[0]["recipe"][0].startswith(page.failures()[0]["kinds"][0] + "(")
+
+
+@dataclass(frozen=True)
+class Opposite(dc.Disagreement):
+    """An oracle that the package does not have."""
+
+    strength: int = 1
+
+
 def test_counts_recipes_and_failures_are_those_of_the_campaign(folder: Path) -> None:
-    campaign, gathering = dc.CampaignRecord.open(folder), Gathering(folder)
-    told = gathering.report()
-    assert told["runs"] == len(campaign.runs)
-    assert told["state"] == "finished"
-    assert told["failing_tests"] == len(campaign.failed)
-    by_number = {test["number"]: test for test in gathering.failures}
+    campaign, read = dc.CampaignRecord.open(folder), CampaignData(folder)
+    facts = read.facts()
+    assert facts["runs"] == len(campaign.runs)
+    assert facts["state"] == "finished"
+    assert facts["failing_tests"] == len(campaign.failed)
+    by_number = {test["number"]: test for test in read.failures()}
     for test in campaign.failed:
         assert by_number[test.number]["recipe"] == [str(step) for step in test.recipe]
         assert by_number[test.number]["seed"] == test.seed
         assert by_number[test.number]["output"] == test.output
-    for row in told["transformations"]:
-        mine = [event for event in campaign.runs if type(event.changes[0]).__name__ == row["kind"]]
+    for row in read.fold(OutcomeCounts).rows():
+        mine = [run for run in campaign.runs if type(run.changes[0]).__name__ == row["kind"]]
         assert row["tried"] == len(mine)
         assert row["failed"] == sum(event.outcome == "failed" for event in mine)
         scores = [event.score for event in mine if event.outcome != "rejected"]
@@ -72,19 +137,21 @@ def test_counts_recipes_and_failures_are_those_of_the_campaign(folder: Path) -> 
 
 def test_reading_on_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
     toy.campaign(tmp_path, runs=32)
-    gathering = Gathering(tmp_path)
+    read = CampaignData(tmp_path)
     toy.campaign(tmp_path, runs=96)
-    gathering.update()
-    at_once = Gathering(tmp_path)
-    told, expected = gathering.report(), at_once.report()
-    assert told == expected
-    assert gathering.failures == at_once.failures
-    assert gathering.space() == at_once.space()
+    read.update()
+    at_once = CampaignData(tmp_path)
+    assert read.facts() == at_once.facts()
+    assert read.coverage.moments == at_once.coverage.moments
+    assert read.failures() == at_once.failures()
+    for section in SECTIONS:  # but for the budget, which may change when a campaign is resumed
+        for make in () if section.name == "reproduce" else filter(None, (section.data, section.page_data)):
+            assert make(ReportData.of([read])) == make(ReportData.of([at_once])), section
 
 
 def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None:
     toy.campaign(tmp_path, runs=96)
-    space, model = Gathering(tmp_path).space(), toy.model()
+    space, model = CampaignData(tmp_path).fold(VisitedCells).picture(), toy.model()
     assert space is not None
     cells = model.grid.decode(model.states)
     for pair in space["pairs"]:
@@ -97,7 +164,7 @@ def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None
 
 
 def test_many_cells_are_drawn_coarser_and_none_is_lost() -> None:
-    from deepcruiser.report.coverage_history import _projected
+    from deepcruiser.report.sections.state_space import _projected
 
     cells = np.stack(np.meshgrid(np.arange(-100, 100), np.arange(200)), -1).reshape(-1, 2)
     drawn = _projected([cells, cells[:0]], 0, 1)
@@ -159,20 +226,18 @@ def test_a_page_in_the_folder_links_to_the_recordings_there(folder: Path) -> Non
 
 
 def test_many_failures_are_cut_to_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr("deepcruiser.report.page._ROOM", 5000)
-    campaigns = [Gathering(folder)]
-    data = gathered(campaigns)
-    page = shown(data, campaigns)
-    assert 0 < len(page["failures"]) < len(data["failures"])
-    assert page["left_out"] == len(data["failures"]) - len(page["failures"])
+    monkeypatch.setattr("deepcruiser.report.sections.failures._ROOM", 5000)
+    campaigns = [CampaignData(folder)]
+    data, page = (collect(ReportData.of(campaigns), page=page) for page in (False, True))
+    assert 0 < len(page["failures"]) < len(data["failures"]) == data["campaigns"][0]["failing_tests"]
     assert [test["score"] for test in data["failures"]] == sorted((t["score"] for t in data["failures"]), reverse=True)
 
 
 def test_texts_and_series_are_shown_as_such(tmp_path: Path) -> None:
     toy.campaign(tmp_path / "texts")
     reports.series_campaign(tmp_path / "series")
-    campaigns = [Gathering(tmp_path / name) for name in ("texts", "series")]
-    page = shown(gathered(campaigns), campaigns)
+    campaigns = [CampaignData(tmp_path / name) for name in ("texts", "series")]
+    page = collect(ReportData.of(campaigns), page=True)
     for test in page["failures"]:
         if test["campaign"] == 0:
             stored = (tmp_path / "texts" / "failed" / f"{test['number']:06}.txt").read_text()
@@ -194,7 +259,7 @@ def test_a_campaign_without_a_model_has_all_but_coverage(tmp_path: Path) -> None
     campaign = dc.fuzz(Stateless(), None, toy.seeds(), folder=tmp_path / "x", guide="none", **options)
     assert report(tmp_path / "x").exit_code == 0
     data = page_data(tmp_path / "x" / "report.html")
-    assert data["spaces"] == [None]
+    assert data["state_space"] == [None]
     assert data["campaigns"][0]["coverage"] == []
     assert len(data["failures"]) == len(campaign.failed) > 0
     distinct = [test for test in data["failures"] if not test.get("again")]
@@ -204,21 +269,68 @@ def test_a_campaign_without_a_model_has_all_but_coverage(tmp_path: Path) -> None
         assert f"{len(campaign.failed)} failing tests" in report(tmp_path / "x", how).stdout
 
 
+def compare(campaigns: list[CampaignData]) -> dict[str, Any]:
+    return collect(ReportData.of(campaigns))
+
+
 def test_campaigns_are_compared(tmp_path: Path) -> None:
     for name, seed in (("a", 0), ("same", 0), ("other", 1)):
         toy.campaign(tmp_path / name, seed=seed, runs=96)
-    same = gathered([Gathering(tmp_path / "a"), Gathering(tmp_path / "same")])
+    same = compare([CampaignData(tmp_path / "a"), CampaignData(tmp_path / "same")])
     assert {test["elsewhere"] for test in same["failures"]} == {"both"}
-    other = gathered([Gathering(tmp_path / "a"), Gathering(tmp_path / "other")])
+    other = compare([CampaignData(tmp_path / "a"), CampaignData(tmp_path / "other")])
     recipes = [{(t["seed"], *t["recipe"]) for t in other["failures"] if t["campaign"] == i} for i in (0, 1)]
     for test in other["failures"]:
         known = (test["seed"], *test["recipe"]) in recipes[1 - test["campaign"]]
         assert test["elsewhere"] == ("both" if known else "gone" if test["campaign"] else "new")
-    (coverage,) = [row for row in other["compared"] if row["what"] == "BSCov, all runs"]
+    (coverage,) = [row for row in other["comparison"]["rows"] if row["label"] == "BSCov, all runs"]
     first, second = coverage["values"]
-    assert coverage["marks"][1]["way"] == ("better" if second > first else "worse" if second < first else "")
-    assert f"{len(recipes[0] - recipes[1]):,} failing tests that are new" in other["verdicts"][0]
+    assert coverage["differences"][1]["better"] == (second > first if second != first else None)
+    assert f"a has {len(recipes[0] - recipes[1]):,} failing tests that" in other["comparison"]["sentences"][-1]
     result = report(tmp_path / "a", tmp_path / "other", "-o", tmp_path / "both.html")
     assert result.exit_code == 0
-    assert "Compared" in (tmp_path / "both.html").read_text()
-    assert "found only here" in report(tmp_path / "a", tmp_path / "other", "--text").stdout
+    assert "Comparison" in (tmp_path / "both.html").read_text()
+    assert "failing tests only here" in report(tmp_path / "a", tmp_path / "other", "--text").stdout
+
+
+def test_a_section_is_added_by_its_module_and_the_list(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Data, template, script and text of a new section reach the page, the live page and every other form."""
+    assets = tmp_path / "assets"
+    shutil.copytree(page_module.ASSETS, assets)
+    (assets / "longest.html").write_text(
+        "<h2>{{ section.title }}</h2><p>{{ page.longest[0] }} steps <b>{{ live }}</b></p>"
+    )
+    (assets / "drawn.html").write_text("<p id='drawn-place'></p>")
+    (assets / "drawn.js").write_text('registerSection("drawn", () => {});')
+    longest = Section(
+        "longest",
+        "Longest recipe",
+        lambda report: [max(len(test.recipe) for test in each.record.failed) for each in report.campaigns],
+        text=lambda data: [f"longest recipe: {data['longest'][0]} steps"],
+        markdown=lambda data: [f"Longest recipe: {data['longest'][0]} steps"],
+    )
+    drawn = Section("drawn", "Drawn", page_data=lambda report: "for the page alone", scripts=("drawn.js",))
+    hidden = Section("hidden", "Never shown", shown=lambda data: False)
+    monkeypatch.setattr(page_module, "ASSETS", assets)
+    for module in (sections, page_module, server, text):
+        monkeypatch.setattr(module, "SECTIONS", (*SECTIONS, longest, drawn, hidden))
+    steps = max(len(test.recipe) for test in dc.CampaignRecord.open(folder).failed)
+    assert report(folder, "-o", tmp_path / "page.html").exit_code == 0
+    html, data = (tmp_path / "page.html").read_text(), page_data(tmp_path / "page.html")
+    assert f'<section id="longest"><h2>Longest recipe</h2><p>{steps} steps <b>False</b></p></section>' in html
+    assert '<a href="#longest">Longest recipe</a>' in html
+    assert (data["longest"], data["drawn"]) == ([steps], "for the page alone")
+    assert html.index('registerSection("drawn"') < html.index("(function start()")
+    assert "Never shown" not in html
+    printed = json.loads(report(folder, "--json").stdout)
+    assert printed["longest"] == [steps]
+    assert "drawn" not in printed
+    assert f"\nlongest recipe: {steps} steps" in report(folder, "--text").stdout
+    assert f"\nLongest recipe: {steps} steps" in report(folder, "--markdown").stdout
+    with server.serving(folder) as url, urllib.request.urlopen(f"{url}data.json?runs=0&state=running") as answer:
+        live = json.load(answer)
+    assert live["html"]["longest"].endswith(f"<p>{steps} steps <b>True</b></p>")
+    assert live["page"]["drawn"] == "for the page alone"
+    assert not {"drawn", "hidden", "failures", "reproduce"} & set(live["html"])

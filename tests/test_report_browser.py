@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
+from deepcruiser.report.sections import SECTIONS
 from deepcruiser.report.server import serving
 from tests.support import reports, toy
 
@@ -58,9 +59,9 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     toy.campaign(folder / "nothing", runs=16, oracle=dc.WordErrorRate(above=99))
     made = {name: folder / name / "report.html" for name in ("sounds", "texts", "series", "nothing")}
     for name, path in made.items():
-        write_page([Gathering(folder / name)], path, embed=5)
+        write_page([CampaignData(folder / name)], path, embed=5)
     made["compared"] = folder / "compared.html"
-    write_page([Gathering(folder / "sounds"), Gathering(folder / "unguided")], made["compared"], embed=5)
+    write_page([CampaignData(folder / "sounds"), CampaignData(folder / "unguided")], made["compared"], embed=5)
     return made
 
 
@@ -106,13 +107,9 @@ def texts(browser: Any, css: str) -> Any:
 
 def test_all_sections_are_there_and_fit_on_a_phone(opened: Callable[[str], Any]) -> None:
     browser = opened("sounds")
-    assert texts(browser, "h2") == [
-        "Coverage over runs",
-        "State space",
-        "Transformations",
-        "Failing tests",
-        "How to reproduce",
-    ]
+    titles = [section.title for section in SECTIONS if section.name != "comparison"]
+    assert texts(browser, "nav a") == titles
+    assert texts(browser, "h2") == titles[1:]  # the summary has the name of the campaign as its heading
     assert len(browser.find_elements("css selector", ".uplot canvas")) >= 2
     assert all(canvas.size["width"] > 300 for canvas in browser.find_elements("css selector", ".uplot canvas"))
     for chart in browser.find_elements("css selector", "section > .chart > .uplot"):
@@ -166,7 +163,7 @@ def test_sorting_filtering_and_turning_pages(opened: Callable[[str], Any]) -> No
     )
     assert all("ChangeSpeed" in row for row in found)
     search.send_keys(" nothing like this")
-    eventually(lambda: texts(browser, "#failures-pager span") == ["nothing matches"])
+    eventually(lambda: texts(browser, "#failures-pager span") == ["no matches"])
 
 
 def test_by_keyboard_alone(opened: Callable[[str], Any]) -> None:
@@ -188,7 +185,7 @@ def test_hovering_tells_of_cells_and_of_coverage(opened: Callable[[str], Any]) -
     browser = opened("sounds")
     from selenium.webdriver import ActionChains
 
-    for section, expected in (("coverage", "BSCov"), ("space", "cell (")):
+    for section, expected in (("coverage", "BSCov"), ("state-space", "cell (")):
         over = find(browser, f"#{section}-chart .u-over")
         browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", over)
         width, height = over.size["width"], over.size["height"]
@@ -197,10 +194,10 @@ def test_hovering_tells_of_cells_and_of_coverage(opened: Callable[[str], Any]) -
             if expected in find(browser, f"#{section}-chart .tip").text:
                 break
         assert expected in find(browser, f"#{section}-chart .tip").text
-    before = browser.execute_script("return document.querySelector('#space-chart canvas').toDataURL()")
+    before = browser.execute_script("return document.querySelector('#state-space-chart canvas').toDataURL()")
     start = ActionChains(browser).move_to_element_with_offset(over, -width // 4, -height // 4).click_and_hold()
     start.move_by_offset(width // 3, height // 3).release().perform()
-    zoomed = "return document.querySelector('#space-chart canvas').toDataURL() !== arguments[0]"
+    zoomed = "return document.querySelector('#state-space-chart canvas').toDataURL() !== arguments[0]"
     eventually(lambda: browser.execute_script(zoomed, before))
     ActionChains(browser).double_click(over).perform()
     eventually(lambda: not browser.execute_script(zoomed, before))
@@ -245,7 +242,7 @@ def test_campaigns_side_by_side(opened: Callable[[str], Any]) -> None:
 
 def test_no_failing_tests(opened: Callable[[str], Any]) -> None:
     browser = opened("nothing")
-    assert find(browser, "#failures-lead").text == "None was found."
+    assert find(browser, "#failures-lead").text == "No failing tests."
 
 
 def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:

@@ -12,17 +12,15 @@ import urllib.request
 import xml.etree.ElementTree as ET
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import deepcruiser as dc
-from deepcruiser.campaign.events import Seeded
 from deepcruiser.cli import main
 from deepcruiser.errors import InputError
 from deepcruiser.report import page as page_module
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.server import serving
 from deepcruiser.report.text import as_markdown
@@ -50,17 +48,29 @@ def test_text_markdown_and_json(folder: Path) -> None:
 
 
 def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
-    data: dict[str, Any] = {
+    data = {
         "campaigns": [{"name": "x", "folder": "x", "failing_tests": 1, "failed": {"wrong": 1}, "failing_inputs": 1}],
-        "compared": [],
-        "verdicts": [],
+        "comparison": {"rows": [], "sentences": []},
+        "state_space": [None],
+        "transformations": [[]],
         "failures": [
             {"campaign": 0, "number": 1, "seed": "a|b", "recipe": ["@all http://evil"], "kind": "wrong", "score": 1.0}
         ],
     }
-    more = {"failing_seeds": 1, "runs": 1, "seconds": 1.0, "guide": "", "oracle": "", "coverage": [], "measure": ""}
-    data["campaigns"][0].update(more)
-    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)")
+    more = {
+        "failing_seeds": 1,
+        "runs": 1,
+        "seconds": 1.0,
+        "guide": "",
+        "oracle": "",
+        "coverage": [],
+        "measure": "",
+        "warnings": [],
+        "state": "finished",
+        "stopped": "",
+    }
+    data["campaigns"][0].update(more)  # type: ignore[index]
+    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)", replay="deepcruiser replay x 1")  # type: ignore[index]
     (row,) = [line for line in as_markdown(data).splitlines() if line.startswith("| 1 ")]
     assert row.count("|") == 5
     assert not set("@`<[") & set(row)
@@ -68,17 +78,17 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
 
 
 def test_junit_lists_failing_tests_and_the_seeds_that_held(folder: Path, tmp_path: Path) -> None:
-    result = report(folder, "--junit", tmp_path / "found.xml")
+    result = report(folder, "--junit", tmp_path / "failures.xml")
     assert result.exit_code == 0
     assert not (tmp_path / "report.html").exists()
-    (suite,) = ET.parse(tmp_path / "found.xml").getroot()
+    (suite,) = ET.parse(tmp_path / "failures.xml").getroot()
     campaign = dc.CampaignRecord.open(folder)
     failures = suite.findall("testcase/failure")
     assert len(failures) == len(campaign.failed) == int(suite.attrib["failures"])
     assert int(suite.attrib["tests"]) == len(suite)
     assert any(reports.NASTY in failure.attrib["message"] for failure in failures)
     held = {test.attrib["name"] for test in suite if not len(test)}
-    kept = {event.seed for event in campaign.events if isinstance(event, Seeded) and event.outcome == "kept"}
+    kept = {event.seed for event in campaign.seeds if event.outcome == "kept"}
     assert len(held) == len(kept - {test.seed for test in campaign.failed})
 
 
@@ -119,25 +129,80 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     assert report(moved).exit_code == 0
     data = page_data(moved / "report.html")
     (found,) = [each for each in data["failures"] if each["number"] == test.number]
-    assert "seeds/" in found["input"]["seed"]["said"]
-    assert "cannot read" in found["input"]["mutant"]["said"]
-    assert data["spaces"] == [None]
-    assert data["campaigns"][0]["coverage"] == []
+    assert "seeds/" in found["input"]["seed"]["problem"]
+    assert "cannot read" in found["input"]["mutant"]["problem"]
+    assert data["state_space"] == [None]
+    (campaign,) = data["campaigns"]
+    assert campaign["coverage"] == []
+    assert len(campaign["warnings"]) == 1
+    assert "there is no abstract.model" in campaign["warnings"][0]
+    assert "there is no abstract.model" in report(moved, "--text").stdout
+    assert "there is no abstract" in report(moved, "--markdown").stdout
+    assert campaign["failing_tests"] == len(dc.CampaignRecord.open(folder).failed)
+
+
+def test_a_damaged_folder_shows_what_can_be_read(folder: Path, tmp_path: Path) -> None:
+    whole = dc.CampaignRecord.open(folder)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    (damaged / "abstract.model").write_bytes(b"PK no model")
+    with closing(sqlite3.connect(damaged / "campaign.db")) as db, db:
+        db.execute("UPDATE runs SET changes = '[{' WHERE number = 41")
+    assert report(damaged).exit_code == 0
+    data = page_data(damaged / "report.html")
+    (campaign,) = data["campaigns"]
+    assert campaign["runs"] == 40
+    assert campaign["failing_tests"] == sum(test.number <= 40 for test in whole.failed) > 0
+    assert {test["number"] for test in data["failures"]} == {test.number for test in whole.failed if test.number <= 40}
+    runs, model = campaign["warnings"]
+    assert "runs after 40 cannot be read" in runs
+    assert model.startswith("coverage and the state space are missing: ")
+    assert "damaged or cut short" in model
+    html = (damaged / "report.html").read_text()
+    assert html.count("<b>Warning:</b>") == 2
+    for form in ("--text", "--markdown"):
+        assert "runs after 40 cannot be read" in report(damaged, form).stdout
+
+
+def test_without_a_database_the_failing_tests_are_still_shown(folder: Path, tmp_path: Path) -> None:
+    whole = dc.CampaignRecord.open(folder)
+    damaged = tmp_path / "damaged"
+    shutil.copytree(folder, damaged)
+    database = (damaged / "campaign.db").read_bytes()
+    (damaged / "campaign.db").write_bytes(database[: len(database) // 3])
+    first, *rest = whole.failed
+    (damaged / "failed" / f"{first.number:06}.json").write_text("{")
+    assert report(damaged).exit_code == 0
+    data = page_data(damaged / "report.html")
+    (campaign,) = data["campaigns"]
+    assert (campaign["state"], campaign["failing_tests"]) == ("damaged", len(rest))
+    (warning,) = campaign["warnings"]
+    assert "campaign.db" in warning
+    assert f"only the {len(rest)} failing tests in failed/ could be read, 1 could not" in warning
+    shown = {test["number"]: test for test in data["failures"]}
+    assert shown.keys() == {test.number for test in rest}
+    for test in rest:
+        assert shown[test.number]["recipe"] == [str(change) for change in test.recipe]
+        assert shown[test.number]["input"]["mutant"]["form"] == "sound"
+        assert "lost" in shown[test.number]["input"]["seed"]["problem"]
+    for form in ("--text", "--markdown", "--json"):
+        assert f"only the {len(rest)} failing tests" in report(damaged, form).stdout
+    assert report(damaged, "--junit", tmp_path / "x.xml").exit_code == 0
+    shutil.rmtree(damaged / "failed")
+    result = report(damaged)
+    assert result.exit_code == 2
+    assert "cannot use the campaign's database" in result.output
 
 
 def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) -> None:
     toy.campaign(tmp_path / "x", runs=16, oracle=dc.WordErrorRate(above=99))
     assert report(tmp_path / "x", "--text").stdout.startswith(f"{tmp_path / 'x'}: no failing tests")
     report(tmp_path / "x")
-    assert "none was found" in (tmp_path / "x" / "report.html").read_text()
+    assert "none found" in (tmp_path / "x" / "report.html").read_text()
     with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
         db.execute("UPDATE meta SET value = '\"\"' WHERE key = 'stopped'")  # as kill -9 leaves it
-    assert Gathering(tmp_path / "x").report()["state"] == "unfinished"
+    assert CampaignData(tmp_path / "x").facts()["state"] == "unfinished"
     assert "unfinished" in report(tmp_path / "x", "--text").stdout
-    (tmp_path / "x" / "abstract.model").unlink()
-    told = Gathering(tmp_path / "x")
-    assert told.space() is None
-    assert told.report()["coverage"] == []
 
 
 def test_fuzz_tells_where_its_page_is_and_closes_it_in_the_end(tmp_path: Path) -> None:
@@ -183,7 +248,7 @@ def test_vendored_files_are_those_that_are_named_and_their_licences_go_along(fol
     assert {name for _, name in sums} == {path.name for path in assets.glob("*.min.*")}
     for digest, name in sums:
         assert hashlib.sha256((assets / name).read_bytes()).hexdigest() == digest
-    write_page([Gathering(folder)], tmp_path / "page.html", embed=0)
+    write_page([CampaignData(folder)], tmp_path / "page.html", embed=0)
     text = (tmp_path / "page.html").read_text()
     assert "Copyright (c) 2022 Leon Sorokin" in text
     assert "katspaugh and contributors" in text

@@ -128,9 +128,9 @@ def test_texts_from_others_cannot_break_it() -> None:
 
 def test_hints() -> None:
     assert hint(READING) == ""
-    assert "every test is spent" in hint(replace(READING, live=0))
+    assert "no allowed transformation is left" in hint(replace(READING, live=0))
     assert hint(replace(READING, rejected={"silent": 99_999})).startswith(
-        "81% of the mutants are rejected, most as 'si"
+        "81% of the mutants are rejected, most for 'si"
     )
     assert "--against output" in hint(replace(READING, seeds=3))
     assert "is the oracle too strict?" in hint(replace(READING, failed={"wrong": 100_000}))
@@ -192,7 +192,7 @@ def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     assert set(last.failed) == {"wrong", "crash"}
     assert last.speed > 0
     assert last.start == first.queue
-    again = History(past=[{"runs": r.runs, "seconds": r.seconds, "executed": r.points[-1].executed} for r in readings])
+    again = History(past=[{"runs": r.runs, "seconds": r.seconds, "values": r.points[-1].executed} for r in readings])
     more: list[Reading] = []
     campaign(tmp_path, runs=200, watch=lambda status: more.append(again.add(status)))
     resumed = more[0]

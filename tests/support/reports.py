@@ -39,8 +39,8 @@ class Listener(torch.nn.Module):
 def bands(audio: dc.Audio) -> np.ndarray:
     frames = audio.samples[: len(audio) // 800 * 800].reshape(-1, 800)
     energies = np.square(np.abs(np.fft.rfft(frames)[:, 1:])).reshape(len(frames), 8, 50).sum(2)
-    result: np.ndarray = np.log(energies + 1e-2).astype(np.float32) / 3
-    return result
+    loudness: np.ndarray = np.log(energies + 1e-2).astype(np.float32) / 3
+    return loudness
 
 
 def words(scores: torch.Tensor) -> str:
@@ -88,7 +88,7 @@ class Integrator:
     fingerprint = "integrator"
     state_name = "sum"
 
-    def run(self, batch: Sequence[np.ndarray]) -> list[dc.Run]:
+    def run(self, batch: Sequence[Any]) -> list[dc.Run]:
         return [self._run(series) for series in batch]
 
     def _run(self, series: np.ndarray) -> dc.Run:
@@ -120,7 +120,7 @@ def report(*arguments: Any) -> Result:
 
 
 def page_data(path: Path) -> dict[str, Any]:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
-    assert found
-    data: dict[str, Any] = json.loads(found[1])
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', path.read_text(), re.DOTALL)
+    assert match
+    data: dict[str, Any] = json.loads(match[1])
     return data

@@ -27,7 +27,7 @@ from deepcruiser.cli.progress import program, watching
 from deepcruiser.cli.summary import failure_lines, summary
 from deepcruiser.coverage import CoverageReport, cover
 from deepcruiser.criteria import FIVE, BSCov
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.terminal import has_screen, on_screen
 from deepcruiser.trace import System
@@ -90,7 +90,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
         say("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
         say(f"   Run it again: {program(ctx)} replay {output / 'campaign'} {test['number']}")
     page = output / "report.html"
-    write_page([Gathering(output / name) for name in CAMPAIGNS], page, embed=25)
+    write_page([CampaignData(output / name) for name in CAMPAIGNS], page, embed=25)
     say(f"\n5. The report, to see and to hear: {page}\n\nYour own network next: {program(ctx)} profile --help")
     if as_json:
         new = {"words_wrong": words_wrong, **{each.criterion.name: each.value for each in report.coverages}}

@@ -26,7 +26,7 @@ from deepcruiser.cli.progress import program
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.report.coverage_history import course
+from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 
@@ -206,7 +206,7 @@ def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: b
     if (folder / DATABASE).is_file():
         with contextlib.suppress(DeepCruiserError):  # resuming will say why
             stored = CampaignRecord.open(folder)
-            past = course(stored, stored.spec.build_guide().criteria)
+            past = CoverageHistory(stored, stored.spec.build_guide().criteria).moments
     if as_json_lines:
         yield lambda status: click.echo(json.dumps(status_dict(status)), file=out)
     elif plain or not has_screen():

@@ -1,4 +1,4 @@
-"""deepcruiser report: what a campaign found, to see and to hear."""
+"""deepcruiser report: a page of what campaigns found, or the same as text, Markdown, JSON or JUnit XML."""
 
 from __future__ import annotations
 
@@ -7,27 +7,39 @@ from pathlib import Path
 
 import click
 
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.junit import write_junit
-from deepcruiser.report.page import gathered, write_page
+from deepcruiser.report.page import write_page
+from deepcruiser.report.sections import collect
 from deepcruiser.report.text import as_markdown, as_text
 
 
 @click.command()
 @click.argument("folders", metavar="FOLDER...", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="The page.  [default: report.html in the first folder]"
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write the page to this file.  [default: report.html in the first folder]",
 )
-@click.option("--text", "as_lines", is_flag=True, help="Print it, for logs, instead of writing a page.")
-@click.option("--markdown", is_flag=True, help="Print it as Markdown, for pull requests.")
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write JUnit XML, for CI systems.")
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option(
+    "--text", "as_lines", is_flag=True, help="Print the report as plain text, for logs, instead of writing a page."
+)
+@click.option("--markdown", is_flag=True, help="Print the report as Markdown, for pull requests.")
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the failing tests as JUnit XML, for CI systems.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all data of the report as JSON.")
 @click.option(
     "--embed",
     default=25,
+    metavar="N",
     show_default=True,
     type=click.IntRange(min=0),
-    help="The sounds of so many failing tests are inside the page; the others are beside it.",
+    help="Embed the audio of the N worst failures; link the rest.",
 )
 def report(
     folders: tuple[Path, ...],
@@ -38,32 +50,33 @@ def report(
     as_json: bool,
     embed: int,
 ) -> None:
-    """Show what campaigns found: one page that works from disk, without a network.
+    """Show what campaigns found: one page that works from disk, without a network connection.
 
     \b
     deepcruiser report runs/asr                         writes runs/asr/report.html
-    deepcruiser report runs/new runs/old -o both.html   the first compared with the others
-    deepcruiser report runs/asr --junit found.xml       for CI; also --text, --markdown, --json
+    deepcruiser report runs/new runs/old -o both.html   compares the first with the others
+    deepcruiser report runs/asr --junit failures.xml    for CI; also --text, --markdown, --json
 
-    Reads the folders only: no network is run, and no file of yours. It works while a campaign goes on.
+    Reads the campaign folders only: no system is loaded and none of your files is executed. It also works while a
+    campaign is running.
 
-    Exit status: 0 done, also if there are failing tests; 2 wrong use.
+    Exit status: 0 done, even if there are failing tests; 2 wrong use.
     """
     if as_lines + markdown + as_json > 1:
         raise click.UsageError("give one of --text, --markdown and --json")
-    campaigns = [Gathering(folder) for folder in folders]
-    data = None
+    campaigns = [CampaignData(folder) for folder in folders]
     if output is not None or not (as_lines or markdown or as_json or junit):
         page = output or folders[0] / "report.html"
-        data = write_page(campaigns, page, embed=embed)
-        click.echo(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {len(data['failures']):,} failing tests", err=as_json)
-    data = data or gathered(campaigns)
+        write_page(campaigns, page, embed=embed)
+        failing = sum(len(campaign.record.failed) for campaign in campaigns)
+        click.echo(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {failing:,} failing tests", err=as_json)
+    result = ReportData.of(campaigns)
     if junit is not None:
-        write_junit(data, junit)
-        click.echo(f"{junit}: {len(data['failures']):,} failing tests", err=True)
+        write_junit(result, junit)
+        click.echo(f"{junit}: {len(result.failures):,} failing tests", err=True)
     if as_json:
-        click.echo(json.dumps(data, indent=2))
+        click.echo(json.dumps(collect(result), indent=2))
     elif as_lines:
-        click.echo(as_text(data))
+        click.echo(as_text(collect(result)))
     elif markdown:
-        click.echo(as_markdown(data))
+        click.echo(as_markdown(collect(result)))

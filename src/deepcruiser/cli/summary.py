@@ -13,7 +13,7 @@ from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.serialise import summarise
 from deepcruiser.criteria import Criterion
-from deepcruiser.report.format import clock, counted, group_of, printable, quoted, rate
+from deepcruiser.report.format import clock, counted, failure_text, group_of, printable, rate
 from deepcruiser.transformations import to_dict
 
 #: So many of the failing tests are shown.
@@ -98,12 +98,10 @@ def as_text(found: dict[str, Any]) -> str:
 
 def failure_lines(test: dict[str, Any]) -> list[str]:
     """A failing test in two lines: what came of it, and how it is made."""
-    if test["kind"] == "wrong":
-        score = f" ({test['score']:.0%})" if test["score"] != 1.0 or " " in str(test["reference"]) else ""
-        what = f"{quoted(test['reference'])} became {quoted(test['output'])}{score}"
-    else:
-        what = f"{test['kind']}: {printable(test['output'], width=100)}"
-    return [f"{test['number']}: {what}", f"    {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"]
+    one_label = test["score"] == 1.0 and " " not in str(test["reference"])  # which is right or wrong, without degrees
+    score = None if one_label else test["score"]
+    summary = failure_text(test["kind"], test["reference"], test["output"], score=score)
+    return [f"{test['number']}: {summary}", f"    {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"]
 
 
 def status_dict(status: Status) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""What a campaign shows while it runs: a screen in the terminal, or lines."""
+"""What a campaign shows: a screen or lines while it runs, and a report of its folder."""

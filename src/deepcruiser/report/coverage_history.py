@@ -1,126 +1,107 @@
-"""Every criterion over the course of a campaign, and the picture of its state space: folds over its events."""
+"""The coverage of a campaign over its runs, under any criteria: a fold over its events."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import combinations, pairwise
+from collections.abc import Container, Iterable
 from typing import Any
 
-import numpy as np
-
-from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import distinct, find
-from deepcruiser.campaign.events import Event, Seeded
-from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.campaign.events import Event
 from deepcruiser.coverage import Coverage
-from deepcruiser.criteria import FIVE, Criterion, SBCov
+from deepcruiser.criteria import FIVE, Criterion, criterion
 from deepcruiser.errors import InputError
+from deepcruiser.report.salvage import Record
 
-#: Steps of the boundary that is drawn.
-STEPS = 2
-#: A picture of more cells is made coarser.
-_MOST_CELLS = 6000
-_NOTHING = np.empty(0, np.int64)
+#: Moments at which the coverage of newly read runs is noted.
+_MOMENTS = 300
 
 
 class CoverageHistory:
-    """What a campaign covers of its model, as its events are added."""
+    """What the passing runs of a campaign cover under some criteria. `update` adds the runs read since."""
 
-    def __init__(self, model: AbstractModel, criteria: Sequence[Criterion] = ()) -> None:
-        self.model = model
-        every = [*FIVE, *(each for each in criteria if each not in FIVE)]
-        try:
-            self._boundary = model.boundary(STEPS)
-        except InputError:  # the grid has no room for the cells beyond it
-            self._boundary = _NOTHING
-            every = [each for each in every if each != SBCov(STEPS)]
-        #: Of everything that ran without failing, and of the queue.
-        self.executed = [Coverage(model, each) for each in every]
-        self.queue = [Coverage(model, each) for each in every]
-        self._visited: dict[str, list[IntArray]] = {"seeds": [], "passed": [], "failed": []}
-        self._cells = dict.fromkeys(self._visited, _NOTHING)
+    def __init__(self, record: Record, criteria: Iterable[Criterion]) -> None:
+        self._record = record
+        self._read = 0
+        #: For each moment the number of runs, the time in seconds and the value of each criterion.
+        self.moments: list[dict[str, Any]] = []
+        #: Criteria that cannot be measured on the model, and why.
+        self.warnings: list[str] = []
+        guide = record.spec.guide.parameters.get("criteria", ())
+        self._executed: dict[str, Coverage] = {}
+        #: The coverage of the queue, under the criteria of the guide.
+        self._queue: dict[str, Coverage] = {}
+        if record.model is not None:
+            self._measure(record.model, criteria, guide)
+        self._add(record.seeds)
+        self.start = self._values()
+        self.update()
+
+    def _measure(self, model: AbstractModel, criteria: Iterable[Criterion], guide: Container[str]) -> None:
+        for each in criteria:
+            try:
+                self._executed[each.name] = Coverage(model, each)
+            except InputError as error:  # a boundary for which the grid has no room
+                self.warnings.append(f"{each.name} cannot be measured: {error}")
+                continue
+            if each.name in guide:
+                self._queue[each.name] = Coverage(model, each)
+
+    def update(self) -> None:
+        """Add the runs that the record has read since."""
+        runs, last = self._record.runs, self.moments[-1]["runs"] if self.moments else -1
+        new = [(number, seconds) for number, seconds in self._record.moments if last < number <= len(runs)]
+        step = max(1, len(new) // _MOMENTS)
+        for i, (number, seconds) in enumerate(new):
+            if i % step == 0 or i == len(new) - 1:
+                self._add(runs[self._read : number])
+                self._read = number
+                self.moments.append({"runs": number, "seconds": seconds, "values": self._values()})
+        self._add(runs[self._read :])  # of a batch that is damaged further on
+        self._read = len(runs)
+        if len(self.moments) > 4 * _MOMENTS:
+            self.moments = [*self.moments[:-1:2], self.moments[-1]]
 
     @property
     def names(self) -> list[str]:
-        return [coverage.criterion.name for coverage in self.executed]
+        """The names of the criteria, in the order of the values."""
+        return list(self._executed)
 
-    def add(self, event: Event) -> None:
-        """Count what an event visits."""
-        visits = event.visits
-        if visits is None:
-            return
-        who = "seeds" if isinstance(event, Seeded) else "failed" if event.outcome == "failed" else "passed"
-        self._visited[who] += [self.model.states[visits.states], visits.outside]
-        if len(self._visited[who]) > 2000:
-            self._merge(who)
-        if who != "failed":
-            for coverage in self.executed:
-                coverage.add(visits)
-            for coverage in self.queue if event.outcome == "kept" else ():
-                coverage.add(visits)
+    def table(self) -> list[dict[str, Any]]:
+        """For each criterion the coverage of the seeds, of the queue if it guided the campaign, and of all runs."""
+        return [
+            {
+                "name": name,
+                "start": start,
+                "queue": self._queue[name].value if name in self._queue else None,
+                "executed": coverage.value,
+            }
+            for (name, coverage), start in zip(self._executed.items(), self.start, strict=True)
+        ]
 
-    def values(self) -> list[float]:
-        """The criteria as they are now, of everything that ran without failing."""
-        return [coverage.value for coverage in self.executed]
-
-    def _merge(self, who: str) -> IntArray:
-        self._cells[who] = distinct(np.concatenate([self._cells[who], *self._visited[who]]))
-        self._visited[who] = []
-        return self._cells[who]
-
-    def space(self) -> dict[str, Any]:
-        """The cells by pairs of components: how many states lie there, and how many of them were visited by whom."""
-        model, axes = self.model, self.model.projections.states
-        layers = [model.states, self._boundary, *map(self._merge, self._visited)]
-        cells = [model.grid.decode(codes) for codes in layers]
-        shown = min(3, axes.components)
-        pairs = list(combinations(range(shown), 2)) or [(0, 0)]
-        return {
-            "pairs": [{"x": x, "y": y, **_projected(cells, x, y)} for x, y in pairs],
-            "lower": model.grid.lower[:shown].tolist(),
-            "upper": model.grid.upper[:shown].tolist(),
-            "partitions": model.grid.partitions,
-            "explained": [float(v / axes.total_variance) for v in axes.variances[:shown]]
-            if axes.total_variance > 0
-            else [],
-            "steps": STEPS,
-            "cells": dict(zip(("training", "boundary", "seeds", "passed", "failed"), map(len, layers), strict=True)),
-            "outside": int((find(model.states, self._merge("passed")) < 0).sum()),
-        }
-
-
-def course(record: CampaignRecord, criteria: Sequence[Criterion]) -> list[dict[str, Any]]:
-    """The coverage of everything that ran without failing, by these criteria, at each moment of a campaign."""
-    if record.model is None:
-        return [{"runs": runs, "seconds": seconds, "executed": []} for runs, seconds in record.moments]
-    coverages = [Coverage(record.model, criterion) for criterion in criteria]
-    events: Iterable[Event] = (event for event in record.seeds)
-    rows, done = [], 0
-    for runs, seconds in record.moments:
-        events = [*events, *record.runs[done:runs]]
+    def _add(self, events: Iterable[Event]) -> None:
         for event in events:
-            if event.visits is not None and event.outcome in ("kept", "dropped"):
-                for coverage in coverages:
-                    coverage.add(event.visits)
-        events, done = (), runs
-        rows.append({"runs": runs, "seconds": seconds, "executed": [coverage.value for coverage in coverages]})
-    return rows
+            if event.visits is None or event.outcome not in ("kept", "dropped"):
+                continue
+            for coverage in self._executed.values():
+                coverage.add(event.visits)
+            for coverage in self._queue.values() if event.outcome == "kept" else ():
+                coverage.add(event.visits)
+
+    def _values(self) -> list[float]:
+        return [coverage.value for coverage in self._executed.values()]
 
 
-def _projected(layers: list[IntArray], x: int, y: int) -> dict[str, Any]:
-    """Rows of x, y and the number of cells of each layer; `coarse` cells side by side are one where there are many."""
-    coarse = 1
-    while True:
-        places = [np.floor_divide(cells[:, [x, y]], coarse) for cells in layers]
-        where, place = np.unique(np.concatenate(places), axis=0, return_inverse=True)
-        if len(where) <= _MOST_CELLS:
-            break
-        coarse *= 2
-    counts = np.zeros((len(where), len(layers)), np.int64)
-    ends = np.cumsum([0, *map(len, layers)])
-    for layer, (start, stop) in enumerate(pairwise(ends)):
-        counts[:, layer] = np.bincount(place.ravel()[start:stop], minlength=len(where))
-    if x == y:
-        where[:, 1] = 0
-    return {"coarse": coarse, "rows": np.concatenate([where, counts], axis=1).tolist()}
+def criteria_to_show(record: Record, own: Iterable[Criterion]) -> tuple[list[Criterion], list[str]]:
+    """The five criteria and those of the guide, and which of the guide's are unknown.
+
+    The folder has only the names of the guide's criteria; those that are not built in are looked up in `own`.
+    """
+    criteria, warnings, by_name = list(FIVE), [], {each.name: each for each in own}
+    for name in record.spec.guide.parameters.get("criteria", ()):
+        try:
+            criteria.append(by_name.get(name) or criterion(name))
+        except InputError:
+            warnings.append(
+                f"the guide's criterion {name!r} is not built in: the folder alone does not tell its coverage"
+            )
+    return list(dict.fromkeys(criteria)), warnings

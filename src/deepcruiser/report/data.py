@@ -1,165 +1,162 @@
-"""All that a report shows of a campaign, read from its folder alone: no network, no file of the user's is run."""
+"""What a report shows, read from campaign folders alone: no system is loaded, and no file of the user's is run."""
 
 from __future__ import annotations
 
-import contextlib
 import os
+import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, Self, TypeVar
 
 from deepcruiser.alignment import transcript_pieces
-from deepcruiser.campaign.events import Event, Ran
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.criteria import Criterion, criterion
-from deepcruiser.errors import InputError
-from deepcruiser.report.coverage_history import CoverageHistory
+from deepcruiser.campaign.spec import Component
+from deepcruiser.criteria import Criterion
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.report.coverage_history import CoverageHistory, criteria_to_show
 from deepcruiser.report.format import group_of
 from deepcruiser.report.inputs import Inputs
+from deepcruiser.report.salvage import Record, salvage
 from deepcruiser.transformations import to_dict
 
-#: The course of coverage is read at about so many moments at a time.
-_MOMENTS = 300
+#: What the score of an oracle is called; the scores of others are not shown.
+_MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
 
 
-class Gathering:
-    """What is known of a campaign; `update` reads what has been added to the folder since."""
+class Fold(Protocol):
+    """A running total over the events of a campaign; `update` adds those that the record has read since."""
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, record: Record) -> None: ...
+
+    def update(self) -> None: ...
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class CampaignData:
+    """One campaign of a report; `update` reads what was added to its folder since.
+
+    `criteria` are those of the guide that are not built in, of which the folder has only the names.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, criteria: Sequence[Criterion] = ()) -> None:
         self.folder = Path(folder)
+        self.record = _open(self.folder)
         self.inputs = Inputs(self.folder)
-        self.record = CampaignRecord.open(self.folder)
-        self.failures: list[dict[str, Any]] = []
-        self._kinds: dict[str, Counter[str]] = {}
-        self._rejected: Counter[str] = Counter()
-        self._course: list[dict[str, Any]] = []
-        self._guide = _criteria(self.record)
-        self._history = None if self.record.model is None else CoverageHistory(self.record.model, self._guide)
-        self._start: list[float] = []
-        self._read = self._moments = 0
-        self._take()
-
-    @property
-    def moment(self) -> tuple[int, str]:
-        """How many runs are known, and whether it is running, unfinished or finished: what makes a page a new one."""
-        return self._read, self.record.state
+        measured, self._unknown = criteria_to_show(self.record, criteria)
+        self.coverage = CoverageHistory(self.record, measured)
+        self._folds: dict[type[Any], Any] = {}
+        self._failures: dict[int, dict[str, Any]] = {}
 
     def update(self) -> None:
         """Read on."""
         self.record.update()
-        self._take()
+        self.coverage.update()
+        for fold in self._folds.values():
+            fold.update()
 
-    def _take(self) -> None:
-        """Take note of what the record has read since the last time."""
-        moments = self.record.moments[self._moments :]
-        step = max(1, len(moments) // _MOMENTS)
-        if not self._moments:
-            for seed in self.record.seeds:
-                self._count(seed)
-            self._start = [] if self._history is None else self._history.values()
-        for i, (runs, seconds) in enumerate(moments):
-            for event in self.record.runs[self._read : runs]:
-                self._count(event)
-                self._note(event)
-            self._read = min(runs, len(self.record.runs))
-            if i % step == 0 or i == len(moments) - 1:
-                values = [] if self._history is None else [round(value, 6) for value in self._history.values()]
-                self._course.append({"runs": runs, "seconds": seconds, "values": values})
-        self._moments = len(self.record.moments)
-        if len(self._course) > 4 * _MOMENTS:
-            self._course = [*self._course[:-1:2], self._course[-1]]
-
-    def _count(self, event: Event) -> None:
-        if self._history is not None:
-            self._history.add(event)
-
-    def _note(self, event: Ran) -> None:
-        for change in event.changes:
-            counts = self._kinds.setdefault(to_dict(change)["name"], Counter())
-            counts[event.outcome] += 1
-            if event.outcome in ("kept", "dropped") or event.reason == "wrong":
-                counts["judged"] += 1
-                counts["score"] += event.score  # type: ignore[assignment]
-        if event.outcome == "rejected":
-            self._rejected[group_of(event.reason)] += 1
-        elif event.outcome == "failed":
-            self.failures.append(self._failure(self.record[event.number]))
-
-    def _failure(self, test: FailedTest) -> dict[str, Any]:
-        by_character = self._measure == "CER"
-        pieces = (
-            transcript_pieces(test.reference, test.output, by_character=by_character) if test.kind == "wrong" else None
-        )
-        return {
-            **test.to_dict(),
-            "recipe": [str(step) for step in test.recipe],
-            "position": test.position,
-            "kinds": [to_dict(step)["name"] for step in test.recipe],
-            "pieces": pieces,
-        }
+    def fold(self, kind: type[F]) -> F:
+        """The running total of this kind, made when it is first asked for and then kept up to date."""
+        if kind not in self._folds:
+            self._folds[kind] = kind(self.record)
+        total: F = self._folds[kind]
+        return total
 
     @property
-    def _measure(self) -> str:
-        """What a score is called: WER, CER, or nothing where any other answer fails."""
-        return {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}.get(self.record.spec.oracle.type, "")
+    def moment(self) -> tuple[int, str]:
+        """The number of runs and the state: a page of another moment is out of date."""
+        return len(self.record.runs), self.record.state
 
-    def report(self) -> dict[str, Any]:
-        """Everything but the failing tests, as JSON holds it."""
-        record, found = self.record, self.failures
-        configuration = {**record.spec.to_dict(), **record.identity}
+    @property
+    def name(self) -> str:
+        """The last two parts of the folder's path."""
+        return "/".join(Path(os.path.abspath(self.folder)).parts[-2:])
+
+    @property
+    def measure(self) -> str:
+        """What scores are called: WER, CER, or nothing if they are not shown."""
+        return _MEASURES.get(self.record.spec.oracle.type, "")
+
+    @property
+    def command(self) -> str:
+        """The command line that starts the campaign; empty if it was started from Python."""
+        return self.record.spec.command_line(os.fspath(self.folder)) if self.record.spec.system else ""
+
+    def replay_command(self, number: int | None = None) -> str:
+        """The command that replays a failing test, or all of them; empty if the database is needed and damaged."""
+        if self.record.state == "damaged":
+            return ""
+        parts = ["deepcruiser replay", shlex.quote(os.fspath(self.folder))]
+        parts += [str(number)] if number is not None else []
+        parts += [] if self.record.spec.system else ["--system FILE.py:NAME --data PATH"]
+        return " ".join(parts)
+
+    def facts(self) -> dict[str, Any]:
+        """What more than one section shows, as JSON holds it."""
+        record, failures = self.record, self.record.failed
         return {
-            "name": "/".join(Path(os.path.abspath(self.folder)).parts[-2:]),
+            "name": self.name,
             "folder": os.fspath(self.folder),
-            "configuration": configuration,
-            "versions": dict(record.versions),
-            "stopped": record.stopped,
             "state": record.state,
-            "command": self._command(),
-            "guide": record.spec.build_guide().name,
-            "oracle": _oracle_name(record),
-            "measure": self._measure,
-            "runs": self._read,
+            "stopped": record.stopped,
+            "warnings": self._warnings(),
+            "system": record.spec.system or "",
+            "system_fingerprint": str(record.identity.get("system") or ""),
+            "data": record.spec.data or "",
+            "model": self._model_facts(),
+            "model_fingerprint": str(record.identity.get("model") or ""),
+            "guide": _guide_text(record.spec.guide),
+            "oracle": self._oracle_text(),
+            "measure": self.measure,
+            "runs": len(record.runs),
             "seconds": record.seconds,
             "seeds": len(record.seeds),
-            "kept": [event.seed for event in record.seeds if event.outcome == "kept"],
             "set_aside": dict(Counter(event.reason for event in record.seeds if event.outcome != "kept")),
-            "tests": len(record.tests),
-            "model": self._described(),
-            "coverage": self._coverage(),
-            "course": {"names": [] if self._history is None else self._history.names, "rows": self._course},
-            "failing_tests": len(found),
-            "failed": dict(Counter(test["kind"] for test in found)),
-            "failing_inputs": len({test["sha256"] for test in found}),
-            "failing_seeds": len({test["position"] for test in found}),
-            "first_failure": min((test["number"] for test in found), default=None),
-            "rejected": dict(self._rejected),
-            "transformations": [_row(kind, counts) for kind, counts in self._kinds.items()],
+            "coverage": self.coverage.table(),
+            "failing_tests": len(failures),
+            "failed": dict(Counter(test.kind for test in failures)),
+            "failing_inputs": len({test.digest for test in failures}),
+            "failing_seeds": len({test.seed for test in failures}),
+            "first_failure": min((test.number for test in failures), default=None),
+            "rejected": dict(Counter(group_of(run.reason) for run in record.runs if run.outcome == "rejected")),
         }
 
-    def space(self) -> dict[str, Any] | None:
-        """The picture of the state space; None where there is no model."""
-        return None if self._history is None else self._history.space()
+    def failures(self) -> list[dict[str, Any]]:
+        """The failing tests as JSON holds them."""
+        for test in self.record.failed:
+            if test.number not in self._failures:
+                self._failures[test.number] = self._failure(test)
+        return list(self._failures.values())
 
-    def _coverage(self) -> list[dict[str, Any]]:
-        if self._history is None:
-            return []
-        guides = {criterion.name for criterion in self._guide}
-        return [
-            {
-                "name": executed.criterion.name,
-                "start": start,
-                "queue": queue.value if queue.criterion.name in guides else None,
-                "executed": executed.value,
-            }
-            for executed, queue, start in zip(self._history.executed, self._history.queue, self._start, strict=True)
-        ]
+    def _failure(self, test: FailedTest) -> dict[str, Any]:
+        summary = test.to_dict()
+        by_character = self.measure == "CER"
+        wrong = test.kind == "wrong"
+        return {
+            **summary,
+            "recipe": [str(change) for change in test.recipe],
+            "position": test.position,
+            "kinds": [to_dict(change)["name"] for change in test.recipe],
+            "pieces": transcript_pieces(test.reference, test.output, by_character=by_character) if wrong else None,
+            "replay": self.replay_command(test.number),
+        }
 
-    def _described(self) -> dict[str, Any] | None:
+    def _warnings(self) -> list[str]:
+        """What of the folder cannot be shown, in sentences."""
+        record = self.record
+        warnings = [record.problem] if record.problem else []
+        if record.model_problem:
+            warnings.append(f"coverage and the state space are missing: {record.model_problem}")
+        return [*warnings, *self._unknown, *self.coverage.warnings]
+
+    def _model_facts(self) -> dict[str, Any] | None:
         model = self.record.model
         if model is None:
-            return {"said": self.record.model_problem} if self.record.model_problem else None
+            return None
         return {
             "name": model.name,
             "states": len(model.states),
@@ -173,36 +170,77 @@ class Gathering:
             "fingerprint": model.fingerprint,
         }
 
-    def _command(self) -> dict[str, Any]:
-        """What to type to run the campaign; nothing for one that was started in Python."""
-        spec = self.record.spec
-        return (
-            {} if spec.system is None else {"typed": spec.command_line(str(self.folder)), "ingredients": spec.to_dict()}
-        )
+    def _oracle_text(self) -> str:
+        try:
+            return self.record.spec.build_oracle().name
+        except InputError:  # an oracle of the user's
+            return component_text(self.record.spec.oracle)
 
 
-def _criteria(record: CampaignRecord) -> tuple[Criterion, ...]:
-    """The criteria of the guide, as far as they are known by name."""
-    criteria = []
-    for name in record.spec.guide.parameters.get("criteria", ()):
-        with contextlib.suppress(InputError):
-            criteria.append(criterion(name))
-    return tuple(criteria)
-
-
-def _oracle_name(record: CampaignRecord) -> str:
+def _open(folder: Path) -> Record:
+    """The record of a campaign, or what is left of a damaged one."""
     try:
-        return record.spec.build_oracle().name
-    except InputError:  # the user's own
-        return record.spec.oracle.type
+        return CampaignRecord.open(folder)
+    except DeepCruiserError as error:
+        # Damage has a cause in the database; a folder of another format, or without a campaign, is refused without one.
+        salvaged = salvage(folder, error) if error.__cause__ is not None else None
+        if salvaged is None:
+            raise
+        return salvaged
 
 
-def _row(kind: str, counts: Mapping[str, int]) -> dict[str, Any]:
-    outcomes = {name: counts.get(name, 0) for name in ("kept", "dropped", "failed", "rejected")}
-    judged = counts.get("judged", 0)
-    return {
-        "kind": kind,
-        "tried": sum(outcomes.values()),
-        **outcomes,
-        "mean_score": counts.get("score", 0) / judged if judged else None,
-    }
+def _guide_text(guide: Component) -> str:
+    criteria = ", ".join(guide.parameters.get("criteria", ()))
+    if guide.type == "coverage":
+        return criteria
+    return f"{guide.type} ({criteria} measured)" if criteria else guide.type
+
+
+def component_text(component: Component) -> str:
+    """A part of a campaign in a line: `WordErrorRate(above=0.3)`."""
+    parameters = ", ".join(f"{name}={value}" for name, value in component.parameters.items())
+    return f"{component.type}({parameters})" if parameters else component.type
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """One campaign, or several of which the first is compared with the others."""
+
+    campaigns: Sequence[CampaignData]
+    facts: list[dict[str, Any]]
+    #: The failing tests of all campaigns, the worst first.
+    failures: list[dict[str, Any]]
+
+    @classmethod
+    def of(cls, campaigns: Sequence[CampaignData]) -> Self:
+        """What the campaigns hold at this moment."""
+        failures = [[{"campaign": i, **test} for test in each.failures()] for i, each in enumerate(campaigns)]
+        if len(campaigns) > 1:
+            _mark_new(failures)
+        worst = sorted(
+            (test for some in failures for test in some),
+            key=lambda test: (-test["score"], len(test["recipe"]), test["number"], test["campaign"]),
+        )
+        return cls(campaigns, [each.facts() for each in campaigns], worst)
+
+
+def _mark_new(failures: Sequence[Sequence[dict[str, Any]]]) -> None:
+    """Set `elsewhere` in each failing test: "both", or "new" in the first campaign alone, or "gone" from it.
+
+    Two failing tests are the same if they come from the same seed by the same recipe or with the same answer.
+    """
+    keys = [{key for test in some for key in _keys(test)} for some in failures]
+    for number, some in enumerate(failures):
+        others = set[Any]().union(*keys[1:]) if number == 0 else keys[0]
+        for test in some:
+            known = any(key in others for key in _keys(test))
+            test["elsewhere"] = "both" if known else "new" if number == 0 else "gone"
+
+
+def _keys(test: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    yield "recipe", test["seed"], tuple(test["recipe"])
+    if test["kind"] == "crash":  # the rest of the message may hold numbers and addresses
+        yield "crash", test["seed"], str(test["output"]).partition(":")[0]
+    elif test["kind"] == "wrong" and isinstance(test["output"], str) and " " in test["output"].strip():
+        # An answer of one word, such as a label, says too little to tell failures apart.
+        yield "answer", test["seed"], " ".join(test["output"].lower().split())

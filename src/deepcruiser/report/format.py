@@ -1,21 +1,34 @@
-"""Texts from models, data and files, made fit for a terminal."""
+"""Values as text for people: safe on a terminal and in Markdown, whatever a model or a file says."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 
 def printable(value: Any, *, width: int = 200) -> str:
-    """A value on one line, of what every terminal can take: control characters escaped, the rest cut off."""
+    """A value on one line that is safe on every terminal: control characters escaped, cut off at `width`."""
     text = value if isinstance(value, str) else repr(value)
     text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[: 4 * width])
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def quoted(value: Any, *, width: int = 80) -> str:
-    """An answer of a system: texts in quotes, so that an empty one is seen."""
+    """An answer of a system, with texts in quotes so that an empty one can be seen."""
     return printable(repr(value), width=width)
+
+
+def failure_text(kind: str, reference: Any, output: Any, *, score: float | None = None) -> str:
+    """What went wrong in a failing test: `'open the door' became 'hope in the door' (67%)`, or `crash: ValueError`."""
+    if kind != "wrong":
+        return f"{kind}: {printable(output, width=120)}"
+    return f"{quoted(reference)} became {quoted(output)}" + ("" if score is None else f" ({score:.0%})")
+
+
+def percent(share: float) -> str:
+    """A share with two decimals: 47.61%."""
+    return f"{share:.2%}"
 
 
 def clock(seconds: float) -> str:
@@ -25,17 +38,45 @@ def clock(seconds: float) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """The most frequent first: `90 wrong, 8 crash`."""
+    """Counts in one line, the largest first: `90 wrong, 8 crash`."""
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count:,} {printable(what, width=60)}" for what, count in ordered if count)
 
 
 def rate(runs: float, seconds: float) -> str:
-    """Runs per second, with a digit behind the point where that says something."""
+    """Runs per second, with a decimal below 10."""
     speed = runs / seconds if seconds > 0 else 0.0
     return f"{speed:,.0f}/s" if speed >= 10 else f"{speed:.1f}/s"
 
 
 def group_of(reason: str) -> str:
-    """The kind of a reason for which a mutant was rejected, without its figures: `too short` of `too short: 0.05 s`."""
+    """A reason for rejection without its figures: `too short` for `too short: 0.05 s`."""
     return reason.partition(":")[0].strip()
+
+
+def markdown_text(text: str, *, width: int = 200) -> str:
+    """A text in which Markdown and HTML find no markup, no link and no name to mention."""
+    return re.sub(
+        r"[\\`*_{}\[\]<>&#!|~@]|://",
+        lambda match: "".join(f"&#{ord(char)};" for char in match[0]),
+        printable(text, width=width),
+    )
+
+
+def markdown_code(text: str) -> str:
+    """A text in the typeface of code."""
+    return f"`{printable(text, width=400).replace('`', chr(39))}`"
+
+
+def markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """A table, between blank lines."""
+    yield ""
+    yield _row(map(markdown_text, heads))
+    yield _row(["---"] * len(heads))
+    for row in rows:
+        yield _row(map(markdown_text, row))
+    yield ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

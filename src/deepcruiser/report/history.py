@@ -1,4 +1,4 @@
-"""The course of a campaign as it is shown: frozen readings of its state, and what they add up to."""
+"""A running campaign over time: frozen readings of its state, for the screen and the status lines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from deepcruiser.campaign.events import KINDS, Ran
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.report.format import group_of
 
-#: Points of the course that are kept; beyond that every second one is dropped, for ever coarser pictures.
+#: Points kept for the sparkline; when there are more, every second one is dropped.
 _POINTS = 512
-#: The speed is that of the last so many seconds.
+#: Seconds over which the speed is measured.
 _RECENT_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
 class Point:
-    """Coverage at a time: for each criterion, of everything that ran without failing."""
+    """Coverage of all passing runs at one time, for each criterion of the guide."""
 
     seconds: float
     executed: tuple[float, ...]
@@ -28,7 +28,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Row:
-    """How often a kind of transformation was tried, and what came of it."""
+    """How often a transformation was tried, and the outcomes."""
 
     kind: str
     tried: int
@@ -39,11 +39,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Reading:
-    """All that is shown of a campaign at one moment."""
+    """Everything the screen shows at one moment."""
 
     seconds: float
     runs: int
-    #: Runs per second, lately.
+    #: Runs per second over the last seconds.
     speed: float
     guide: str
     criteria: tuple[str, ...]
@@ -57,23 +57,23 @@ class Reading:
     failed: Mapping[str, int]
     rejected: Mapping[str, int]
     rows: tuple[Row, ...]
-    #: The last run that brought new coverage, and when that was.
+    #: The last run that increased coverage, and its time.
     last_new: int
     last_new_seconds: float
 
 
 class History:
-    """Makes a reading of each status; `past` is the stored history of a campaign that goes on."""
+    """Makes a reading of each status; `past` are the `CoverageHistory.moments` of a resumed campaign."""
 
     def __init__(self, past: Sequence[Mapping[str, Any]] = ()) -> None:
-        self._points = [Point(row["seconds"], tuple(row["executed"])) for row in past]
+        self._points = [Point(row["seconds"], tuple(row["values"])) for row in past]
         self._runs_past = [(int(row["runs"]), float(row["seconds"])) for row in past]
         self._recent: deque[tuple[float, int]] = deque()
         self._rejected: Counter[str] = Counter()
         self._last_new: tuple[int, float] | None = None
 
     def add(self, status: Status) -> Reading:
-        """Note what has happened, and read the state that it led to."""
+        """The reading of a status."""
         state = status.state
         if self._last_new is None:
             self._rejected.update(_rejected(state.reasons))
@@ -110,7 +110,7 @@ class History:
         )
 
     def _when(self, run: int) -> float:
-        """When a run of an earlier session was, as far as its history tells."""
+        """The time of a run in an earlier session, from the stored history."""
         return next((seconds for runs, seconds in self._runs_past if runs >= run), 0.0)
 
     def _speed(self, seconds: float, runs: int) -> float:

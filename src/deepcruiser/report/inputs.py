@@ -1,4 +1,4 @@
-"""The inputs of failing tests as a page shows them: sounds to play, texts to compare, series to draw."""
+"""The inputs of failing tests as the page shows them: audio to play, texts to compare, series to draw."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from deepcruiser.audio import Audio
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.report.sounds import outline
 
-#: Of longer texts, the beginning is shown; of series, so many points of so many channels.
+#: Limits of what is shown: characters of a text, points and channels of a series.
 _LONGEST_TEXT, _POINTS, _CHANNELS = 2000, 240, 3
-#: The files that a campaign writes of inputs; nothing else is ever served or linked.
+#: Files that a campaign writes for its inputs; nothing else is served or linked.
 INPUT_FILE = re.compile(r"(failed|seeds)/\d{6,}\.(flac|txt|npy)")
 
 
 class Inputs:
-    """The inputs in a campaign's folder, each looked at once."""
+    """The inputs in a campaign's folder, each read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,16 +38,18 @@ class Inputs:
         return self._of[number]
 
     def audio(self, file: str) -> Audio:
-        """A sound of the folder."""
+        """An audio file of the folder."""
         return Audio.read(self._folder / file)
 
     def _look(self, where: str, number: int) -> dict[str, Any]:
+        if number < 0:
+            return {"form": "missing", "problem": "the seed's number is lost with the campaign's database"}
         stem = f"{where}/{number:06}"
         if stem not in self._known:
             try:
                 self._known[stem] = self._read(stem)
             except (DeepCruiserError, OSError, ValueError) as error:
-                self._known[stem] = {"form": "missing", "said": str(error)}
+                self._known[stem] = {"form": "missing", "problem": str(error)}
         return self._known[stem]
 
     def _read(self, stem: str) -> dict[str, Any]:
@@ -62,11 +64,11 @@ class Inputs:
             if suffix == "txt":
                 return {"form": "text", "file": file, "text": path.read_text("utf-8", "replace")[:_LONGEST_TEXT]}
             return {"form": "series", "file": file, **_lines(np.load(path, allow_pickle=False))}
-        return {"form": "missing", "said": f"no file {stem}.* in the campaign's folder"}
+        return {"form": "missing", "problem": f"there is no file {stem}.* in the campaign's folder"}
 
 
 def _lines(array: npt.NDArray[Any]) -> dict[str, Any]:
-    """A series as a few lines of a few points: of each stretch of time, a value."""
+    """A series as lines of a few points, evenly spread over time."""
     if array.ndim == 0 or array.dtype.kind not in "biuf" or not array.size:
         return {"lines": [], "shape": list(array.shape)}
     table = array.reshape(len(array), -1)

@@ -1,4 +1,4 @@
-"""The report as one page: everything that it needs is inside, and nothing in it asks for more."""
+"""The report as one HTML page that needs no server and no other file but long audio next to it."""
 
 from __future__ import annotations
 
@@ -7,143 +7,52 @@ import hashlib
 import json
 import os
 import secrets
-import shlex
 import shutil
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.report.sections.comparison import compared, mark_new, verdicts
-from deepcruiser.report.data import Gathering
+from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import clock, counted, rate
+from deepcruiser.report.section import Section
+from deepcruiser.report.sections import SECTIONS, collect
 from deepcruiser.report.sounds import compressed
 
 ASSETS = Path(__file__).parent / "assets"
-SCRIPTS = (
-    "uplot.min.js",
-    "wavesurfer.min.js",
-    "elements.js",
-    "coverage.js",
-    "state_space.js",
-    "inputs.js",
-    "details.js",
-    "failures.js",
-)
-#: What goes along with whose copies.
-LICENCES = {"uplot.min.js": "uplot.LICENSE", "wavesurfer.min.js": "wavesurfer.LICENSE"}
+#: What the scripts of the sections use; `page.js` comes last and starts them.
+SHARED_SCRIPTS = ("uplot.min.js", "wavesurfer.min.js", "elements.js")
 STYLES = ("uplot.min.css", "page.css")
-SECTIONS = ("summary", "comparison", "transformations", "reproduce")
-#: Failing tests beyond so many bytes are left out of the page.
-_ROOM = 2_200_000
-#: So many seeds are named.
-_SEEDS = 200
+#: The licences that go along with vendored files.
+LICENCES = {"uplot.min.js": "uplot.LICENSE", "wavesurfer.min.js": "wavesurfer.LICENSE"}
 
 
-def gathered(campaigns: Sequence[Gathering]) -> dict[str, Any]:
-    """All of some campaigns, as JSON holds it; the first is compared with the others."""
-    found = [[{"campaign": i, **test} for test in each.failures] for i, each in enumerate(campaigns)]
-    told = [each.report() for each in campaigns]
-    rows: list[dict[str, Any]] = []
-    if len(campaigns) > 1:
-        mark_new(found)
-        rows = compared(told, found)
-    worst = sorted(
-        (test for some in found for test in some),
-        key=lambda test: (-test["score"], len(test["recipe"]), test["number"], test["campaign"]),
-    )
-    return {
-        "made": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "version": version("deepcruiser"),
-        "campaigns": told,
-        "compared": rows,
-        "verdicts": verdicts(rows, told) if rows else [],
-        "failures": worst,
-    }
-
-
-def shown(data: dict[str, Any], campaigns: Sequence[Gathering]) -> dict[str, Any]:
-    """What a page holds: the same with the inputs and the pictures, and of many failing tests the worst.
-
-    A failing test whose input was already made by another recipe is marked with `again`.
-    """
-    failures: list[dict[str, Any]] = []
-    room, inputs = _ROOM, set[tuple[int, str]]()
-    for test in data["failures"]:
-        gathering = campaigns[test["campaign"]]
-        replay = replay_command(data["campaigns"][test["campaign"]], test["number"])
-        test = {**test, "replay": replay, "input": gathering.inputs.of(test["number"], test["position"])}
-        which = test["campaign"], test.pop("sha256")
-        test |= {"again": True} if which in inputs else {}
-        inputs.add(which)
-        room -= len(json.dumps(test))
-        if room < 0:
-            break
-        failures.append(test)
-    return {
-        **data,
-        "campaigns": [_without_lists(told) for told in data["campaigns"]],
-        "failures": failures,
-        "left_out": len(data["failures"]) - len(failures),
-        "spaces": [each.space() for each in campaigns],
-    }
-
-
-def _without_lists(told: Mapping[str, Any]) -> dict[str, Any]:
-    """A campaign of which the page needs not every seed."""
-    names = told["configuration"].get("seeds") or told["kept"]
-    configuration = {key: value for key, value in told["configuration"].items() if key != "seeds"}
-    short = {key: value for key, value in told.items() if key != "kept"}
-    return {**short, "configuration": configuration, "seed_names": names[:_SEEDS]}
-
-
-def replay_command(told: Mapping[str, Any], number: int | str = "") -> str:
-    """What makes a failing test again; a campaign that was begun in Python does not say what it was made with."""
-    more = "" if told["command"] else " --system FILE.py:NAME --data PATH"
-    return " ".join(f"deepcruiser replay {shlex.quote(told['folder'])} {number}{more}".split())
-
-
-def sounds_of(page: dict[str, Any], campaigns: Sequence[Gathering], count: int) -> dict[str, str]:
-    """The sounds of the first failing tests as texts, by campaign and file; seeds are there once."""
-    sounds: dict[str, str] = {}
-    for test in page["failures"][:count]:
-        for which in ("seed", "mutant"):
-            about = test["input"].get(which, {})
-            name = f"{test['campaign']}/{about.get('file')}"
-            if about.get("form") == "sound" and name not in sounds:
-                data, kind = compressed(campaigns[test["campaign"]].inputs.audio(about["file"]))
-                sounds[name] = f"data:{kind};base64,{base64.b64encode(data).decode()}"
-    return sounds
-
-
-def write_page(campaigns: Sequence[Gathering], path: str | os.PathLike[str], *, embed: int = 25) -> dict[str, Any]:
-    """Write the report; the sounds of the `embed` worst failing tests are inside, the others beside it."""
+def write_page(campaigns: Sequence[CampaignData], path: str | os.PathLike[str], *, embed: int = 25) -> None:
+    """Write the report; the page holds the audio of the `embed` worst failing tests and links the rest."""
     target = Path(path)
-    data = gathered(campaigns)
-    page = shown(data, campaigns)
-    sounds = sounds_of(page, campaigns, embed)
-    links = [_link(gathering, i, target) for i, gathering in enumerate(campaigns)]
-    html = rendered(page, sounds=sounds, links=links)
+    page = collect(ReportData.of(campaigns), page=True)
+    audio = _embedded(page, campaigns, embed)
+    links = [_link(campaign, i, target) for i, campaign in enumerate(campaigns)]
+    html = render(page, audio=audio, links=links)
     with atomic_write(target) as file:
         file.write(html.encode(errors="backslashreplace"))
-    _copy_sounds(page, campaigns, target, set(sounds))
-    return data
+    _copy_audio(page, campaigns, target, set(audio))
 
 
-def rendered(page: dict[str, Any], *, sounds: dict[str, str], links: list[str], live: bool = False) -> str:
+def render(page: Mapping[str, Any], *, audio: Mapping[str, str], links: Sequence[str], live: bool = False) -> str:
     """The page as HTML."""
+    sections = [section for section in SECTIONS if section.shown(page)]
     nonce = secrets.token_urlsafe(16)
-    scripts = [_with_licence(name) for name in (*SCRIPTS, "page.js")]
+    names = [*SHARED_SCRIPTS, *(script for section in sections for script in section.scripts), "page.js"]
+    scripts = [_with_licence(name) for name in names]
     styles = [_asset(name) for name in STYLES]
     policy = {
         "default-src": "'none'",
         "script-src": " ".join(map(_hash, scripts)),
-        # The one that is not ours to hash is made by wavesurfer, which takes a nonce.
+        # The style that is not ours to hash is made by wavesurfer, which takes a nonce.
         "style-src": " ".join([*map(_hash, styles), f"'nonce-{nonce}'"]),
         "media-src": "'self' blob: data: file:",
         "img-src": "data:",
@@ -153,54 +62,72 @@ def rendered(page: dict[str, Any], *, sounds: dict[str, str], links: list[str], 
     }
     html: str = _template("page.html").render(
         data=as_script({**page, "links": links, "live": live, "nonce": nonce}),
-        sounds=as_script(sounds),
+        audio=as_script(audio),
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         scripts=scripts,
         styles=styles,
         page=page,
         live=live,
         icon=base64.b64encode(_asset("icon.svg").encode()).decode(),
-        **{name: section(name, page) for name in SECTIONS},
+        sections=[(section, render_section(section, page, live=live)) for section in sections],
     )
     return html
 
 
-def section(name: str, page: dict[str, Any]) -> str:
-    """One of the sections that need no script."""
-    html: str = _template(f"{name}.html").render(page=page, told=page["campaigns"][0])
+def render_section(section: Section, page: Mapping[str, Any], *, live: bool = False) -> str:
+    """The HTML of one section."""
+    html: str = _template(f"{section.name}.html").render(section=section, page=page, live=live)
     return html
 
 
 def as_script(data: Any) -> str:
-    """JSON that cannot end the script element it stands in, nor a line of one."""
+    """JSON that cannot end the script element around it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for char in "<>&\u2028\u2029":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
 
 
-def _link(gathering: Gathering, number: int, target: Path) -> str:
-    """Where the sounds of a campaign are, as seen from the page."""
-    if _is_inside(target, gathering):
-        return os.path.relpath(gathering.folder.resolve(), target.resolve().parent).replace(os.sep, "/") + "/"
+def _embedded(page: Mapping[str, Any], campaigns: Sequence[CampaignData], count: int) -> dict[str, str]:
+    """The audio of the first failing tests as data URLs, by campaign and file; each seed is there once."""
+    audio: dict[str, str] = {}
+    for test in page["failures"][:count]:
+        for file in _recordings(test):
+            name = f"{test['campaign']}/{file}"
+            if name not in audio:
+                data, kind = compressed(campaigns[test["campaign"]].inputs.audio(file))
+                audio[name] = f"data:{kind};base64,{base64.b64encode(data).decode()}"
+    return audio
+
+
+def _recordings(test: Mapping[str, Any]) -> list[str]:
+    """The files of a failing test's seed and of itself, as far as they are audio."""
+    inputs = (test["input"].get("seed", {}), test["input"].get("mutant", {}))
+    return [each["file"] for each in inputs if each.get("form") == "sound"]
+
+
+def _link(campaign: CampaignData, number: int, target: Path) -> str:
+    """Where the audio of a campaign is, as seen from the page."""
+    if _is_inside(target, campaign):
+        return os.path.relpath(campaign.folder.resolve(), target.resolve().parent).replace(os.sep, "/") + "/"
     return f"{quote(target.stem)}-sounds/{number}/"
 
 
-def _copy_sounds(page: dict[str, Any], campaigns: Sequence[Gathering], target: Path, inside: set[str]) -> None:
-    """Put the sounds that are not in the page beside it, unless it lies in the campaign's folder, as they do."""
+def _copy_audio(
+    page: Mapping[str, Any], campaigns: Sequence[CampaignData], target: Path, embedded: Collection[str]
+) -> None:
+    """Copy the audio that is not in the page to a folder next to it, unless it already lies below the page."""
     for test in page["failures"]:
-        number, gathering = test["campaign"], campaigns[test["campaign"]]
-        for about in (test["input"].get("seed", {}), test["input"].get("mutant", {})):
-            if about.get("form") != "sound" or f"{number}/{about['file']}" in inside or _is_inside(target, gathering):
-                continue
-            copy = target.with_name(f"{target.stem}-sounds") / str(number) / about["file"]
-            if not copy.exists():
+        number, campaign = test["campaign"], campaigns[test["campaign"]]
+        for file in () if _is_inside(target, campaign) else _recordings(test):
+            copy = target.with_name(f"{target.stem}-sounds") / str(number) / file
+            if f"{number}/{file}" not in embedded and not copy.exists():
                 copy.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(gathering.folder / about["file"], copy)
+                shutil.copyfile(campaign.folder / file, copy)
 
 
-def _is_inside(target: Path, gathering: Gathering) -> bool:
-    return target.resolve().is_relative_to(gathering.folder.resolve())
+def _is_inside(target: Path, campaign: CampaignData) -> bool:
+    return target.resolve().is_relative_to(campaign.folder.resolve())
 
 
 def _hash(text: str) -> str:
@@ -211,12 +138,21 @@ def _with_licence(name: str) -> str:
     return f"/*\n{_asset(LICENCES[name])}\n*/\n{_asset(name)}" if name in LICENCES else _asset(name)
 
 
+def _setting(value: Any) -> str:
+    """A value of the campaign's spec as text."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_setting(part)}" for name, part in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_setting, value))
+    return str(value)
+
+
 @cache
 def _asset(name: str) -> str:
     try:
         return (ASSETS / name).read_text(encoding="utf-8")
     except OSError as error:
-        raise DeepCruiserError(f"the package is not whole, its file {name!r} is missing: install it again") from error
+        raise DeepCruiserError(f"the file {name!r} of the package is missing: install deepcruiser again") from error
 
 
 @cache
@@ -233,8 +169,8 @@ def _template(name: str) -> Any:
     environment.filters.update(
         clock=clock,
         rate=rate,
-        replay=replay_command,
         counted=counted,
+        setting=_setting,
         count=lambda value: "–" if value is None else f"{value:,}",
         share=lambda value: (
             "–" if value is None else f"{value:.1%}" if value >= 0.0995 or not value else f"{value:.2%}"

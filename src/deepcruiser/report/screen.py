@@ -1,4 +1,4 @@
-"""The status screen of a campaign, in the spirit of AFL's: a pure function from a reading to what rich prints."""
+"""The status screen of a campaign, in the spirit of AFL's: a pure function from a reading to a rich renderable."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ from rich.text import Text
 from deepcruiser.report.format import clock, counted, printable, rate
 from deepcruiser.report.history import Point, Reading, Row
 
-#: From none to all; the second set where the terminal has ASCII only.
+#: From the least to the greatest; the second set for terminals with ASCII only.
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 _SPARK_WIDTH = 28
-#: Lines of the frame, the counts with a blank line, and two headings; and of a hint with another.
+#: Lines of the frame, the counts with a blank line, and two headings; lines of a hint with a blank one.
 _OTHER_LINES, _HINT_LINES = 2 + 5 + 2, 3
 
 
 def screen(
     reading: Reading | None, *, title: str = "", seconds: float = 0.0, height: int = 24, ascii_only: bool = False
 ) -> RenderableType:
-    """The screen after `seconds`, for a terminal of so many lines; no reading means that the seeds are being run."""
+    """The screen after `seconds`, for a terminal of `height` lines; without a reading, the seeds are still running."""
     name = Text(f" deepcruiser: {printable(title, width=50)} ", style="bold")
     stop = Text(" Ctrl-C finishes the batch, saves and stops ")
     if reading is None:
         body: RenderableType = Text(f"running the seeds, {clock(seconds)}")
     else:
-        said = hint(reading)
-        room = height - _OTHER_LINES - len(reading.criteria) - (_HINT_LINES if said else 0)
+        advice = hint(reading)
+        room = height - _OTHER_LINES - len(reading.criteria) - (_HINT_LINES if advice else 0)
         body = Group(
             _counts(reading, max(seconds, reading.seconds)),
             Text(),
             _coverage(reading, ascii_only=ascii_only),
             *([Text()] if len(reading.rows) < room else []),
             _transformations(reading.rows, room=max(1, room)),
-            *([Text(), Text(said, style="yellow")] if said else []),
+            *([Text(), Text(advice, style="yellow")] if advice else []),
         )
     return Panel(body, title=name, subtitle=stop, title_align="left", subtitle_align="left")
 
 
 def hint(reading: Reading) -> str:
-    """What to try when a campaign seems stuck, or empty."""
+    """Advice for a campaign that seems stuck; empty if there is none."""
     runs, rejected, failed = reading.runs, sum(reading.rejected.values()), sum(reading.failed.values())
     aside = sum(reading.set_aside.values())
     if runs and not reading.live:
-        return "every test is spent: more seeds, or a campaign with another --seed, would go on"
+        return (
+            "no allowed transformation is left for any test: add seeds, or start another campaign with another --seed"
+        )
     if runs >= 200 and rejected > runs / 2:
         most = max(reading.rejected, key=lambda reason: reading.rejected[reason])
         return (
-            f"{rejected / runs:.0%} of the mutants are rejected, most as {printable(most, width=40)!r}: "
+            f"{rejected / runs:.0%} of the mutants are rejected, most for {printable(most, width=40)!r}: "
             "try narrower ranges (--range)"
         )
     if runs >= 200 and failed > runs / 2:
-        return (
-            f"{failed / runs:.0%} of the mutants fail: look at some of them before going on; is the oracle too strict?"
-        )
+        return f"{failed / runs:.0%} of the mutants fail: look at some of them first; is the oracle too strict?"
     if aside > reading.seeds:
         return (
             f"{aside:,} of {aside + reading.seeds:,} seeds are set aside ({counted(reading.set_aside)}): "
-            "--against output takes the system's own answers as right"
+            "--against output compares with the system's own answers to the seeds instead"
         )
     since = runs - reading.last_new
     if reading.criteria and since >= max(1000, runs // 4):
@@ -70,7 +70,7 @@ def hint(reading: Reading) -> str:
 
 
 def sparkline(points: Sequence[Point], criterion: int, *, width: int = _SPARK_WIDTH, ascii_only: bool = False) -> str:
-    """The course of a coverage over time, from its least to its greatest value."""
+    """One coverage over time, scaled from its least to its greatest value."""
     bars = _ASCII_BARS if ascii_only else _BARS
     if not points:
         return ""
@@ -121,7 +121,7 @@ def _coverage(reading: Reading, *, ascii_only: bool) -> RenderableType:
 
 
 def _transformations(rows: Sequence[Row], *, room: int) -> RenderableType:
-    """A row for each kind; where there is no room for all, one for the rest."""
+    """A row for each kind; the last row sums up those for which there is no room."""
     if len(rows) > room:
         rest = rows[room - 1 :]
         sums = [sum(getattr(row, name) for row in rest) for name in ("tried", "kept", "failed", "rejected")]

@@ -1,4 +1,4 @@
-"""The report of a campaign while it runs: the same page, from this machine to this machine, to look at only."""
+"""The live page: the report of a running campaign, served read-only to browsers on this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from deepcruiser.errors import DeepCruiserError, InputError, reason
-from deepcruiser.report.data import Gathering
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.inputs import INPUT_FILE
-from deepcruiser.report.page import gathered, rendered, section, shown
+from deepcruiser.report.page import render, render_section
+from deepcruiser.report.sections import SECTIONS, collect
 
 HOST = "127.0.0.1"
-_WAITING = b"<!doctype html><meta http-equiv=refresh content=1><title>DeepCruiser</title><p>The seeds are being run."
+_WAITING = b"<!doctype html><meta http-equiv=refresh content=1><title>DeepCruiser</title><p>Running the seeds."
 
 
 class _Server(ThreadingHTTPServer):
@@ -32,19 +33,19 @@ class _Server(ThreadingHTTPServer):
         super().__init__((HOST, port), _Handler)
         self.token = secrets.token_urlsafe(9)
         self.folder = folder
-        self._campaign: Gathering | None = None
+        self._campaign: CampaignData | None = None
         self._one_at_a_time = threading.Lock()
 
     def page(self, *, seen: tuple[str, str] | None = None) -> dict[str, Any] | None:
-        """What the folder tells by now; None if that has been `seen`: so many runs, and in that state."""
+        """The data of the page as of now; None if the browser has `seen` this number of runs, in this state."""
         with self._one_at_a_time:
-            if self._campaign is None:
-                self._campaign = Gathering(self.folder)
+            if self._campaign is None or self._campaign.record.state == "damaged":  # it may have been busy
+                self._campaign = CampaignData(self.folder)
             else:
                 self._campaign.update()
             if seen == tuple(map(str, self._campaign.moment)):
                 return None
-            return {**shown(gathered([self._campaign]), [self._campaign]), "live": True}
+            return collect(ReportData.of([self._campaign]), page=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -53,7 +54,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         address = urlsplit(self.path)
         _, token, *rest = address.path.split("/", 2) if address.path.count("/") > 1 else ("", "", "")
-        # A page elsewhere that makes its own name point here sends that name: only ours gets an answer.
+        # Another site whose host name resolves to this machine sends that name: answer ours only (DNS rebinding).
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         if self.headers.get("Host") not in hosts or not hmac.compare_digest(token.encode(), self.server.token.encode()):
             return self._answer(HTTPStatus.NOT_FOUND)
@@ -61,21 +62,21 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             if what == "":
                 page = self.server.page()
-                assert page is not None  # as nothing was seen
-                html = rendered(page, sounds={}, links=[""], live=True)
+                assert page is not None
+                html = render(page, audio={}, links=[""], live=True)
                 return self._answer(HTTPStatus.OK, html.encode(errors="backslashreplace"), "text/html; charset=utf-8")
             if what == "data.json":
-                asked = parse_qs(address.query)
-                page = self.server.page(seen=(asked.get("runs", [""])[0], asked.get("state", [""])[0]))
+                query = parse_qs(address.query)
+                page = self.server.page(seen=(query.get("runs", [""])[0], query.get("state", [""])[0]))
                 if page is None:
                     return self._answer(HTTPStatus.NO_CONTENT)
-                told = {"page": page, "html": {name: section(name, page) for name in ("summary", "transformations")}}
-                return self._answer(HTTPStatus.OK, json.dumps(told).encode(), "application/json")
+                answer = json.dumps({"page": page, "html": _live_sections(page)})
+                return self._answer(HTTPStatus.OK, answer.encode(), "application/json")
             if INPUT_FILE.fullmatch(what) and what.endswith(".flac"):
                 with open(os.path.join(self.server.folder, what), "rb") as file:
                     return self._sound(file.read())
         except DeepCruiserError:
-            if what == "":  # it has only just begun
+            if what == "":  # the seeds have not all run yet
                 return self._answer(HTTPStatus.OK, _WAITING, "text/html; charset=utf-8")
             return self._answer(HTTPStatus.NO_CONTENT)
         except OSError:
@@ -83,18 +84,18 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(HTTPStatus.NOT_FOUND)
 
     def _sound(self, data: bytes) -> None:
-        """A sound or the part of it that was asked for: players ask for parts, and Safari plays nothing else."""
-        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if asked is None or int(asked[1]) >= len(data):
+        """Audio, or the range of it that was requested: Safari plays nothing without ranges."""
+        requested = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        if requested is None or int(requested[1]) >= len(data):
             return self._answer(HTTPStatus.OK, data, "audio/flac", {"Accept-Ranges": "bytes"})
-        first, last = int(asked[1]), min(int(asked[2] or len(data)), len(data) - 1)
+        first, last = int(requested[1]), min(int(requested[2] or len(data)), len(data) - 1)
         where = {"Accept-Ranges": "bytes", "Content-Range": f"bytes {first}-{last}/{len(data)}"}
         return self._answer(HTTPStatus.PARTIAL_CONTENT, data[first : last + 1], "audio/flac", where)
 
     def _answer(
         self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain", more: Mapping[str, str] | None = None
     ) -> None:
-        with suppress(ConnectionError):  # who asked has gone
+        with suppress(ConnectionError):  # who requested has gone
             self.send_response(status)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
             headers |= more or {}
@@ -112,17 +113,25 @@ class _Handler(BaseHTTPRequestHandler):
         """The terminal belongs to the campaign."""
 
 
+def _live_sections(page: dict[str, Any]) -> dict[str, str]:
+    """The sections that a template alone renders, as they are now; the others are drawn from the data."""
+    templates = [section for section in SECTIONS if section.live and not section.scripts and section.shown(page)]
+    return {section.name: render_section(section, page, live=True) for section in templates}
+
+
 @contextmanager
 def serving(folder: str | os.PathLike[str], port: int = 0) -> Iterator[str]:
-    """Show the campaign in a folder at the address that this gives, until the block ends; port 0 is any that is free.
+    """Serve the report of a campaign until the block ends, at the address that this gives; port 0 is any free one.
 
-    Only this machine can reach it, and only who knows the address, of which a part is drawn at random. Requests read
-    the folder, and nothing else happens to it.
+    Only this machine can reach it, and only with the whole address, part of which is drawn at random. A request reads
+    the folder and changes nothing.
     """
     try:
         server = _Server(folder, port)
     except (OSError, OverflowError) as error:
-        raise InputError(f"cannot show the campaign on port {port}: {reason(error)}; give another, or 0") from None
+        raise InputError(
+            f"cannot serve the report on port {port}: {reason(error)}; use another port, or 0 for any free one"
+        ) from None
     thread = threading.Thread(target=server.serve_forever, daemon=True, name="the live page")
     thread.start()
     try:

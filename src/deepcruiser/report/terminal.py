@@ -1,4 +1,4 @@
-"""Watching a campaign: on a screen, or in lines."""
+"""A running campaign in the terminal: as a screen, or as lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rich.live import Live
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.state import State
-from deepcruiser.report.format import clock, printable, quoted, rate
+from deepcruiser.report.format import clock, failure_text, printable, rate
 from deepcruiser.report.history import History, Reading
 from deepcruiser.report.screen import hint, screen
 
@@ -25,31 +25,31 @@ Past = Sequence[Mapping[str, Any]]
 
 #: Seconds between two lines.
 INTERVAL = 10.0
-#: What a system prints is kept up to this size, in bytes, while the screen is there.
+#: Bytes kept of what the system prints while the screen is shown.
 _MOST_PRINTED = 1 << 20
 
 
 def lines(say: Callable[[str], None], past: Past = ()) -> Watch:
-    """A function to watch a campaign with: a line for each failing test at once, and one on all every ten seconds."""
-    history, told = History(past), -INTERVAL
+    """A `watch` function that prints each failing test at once, and a status line every ten seconds."""
+    history, last = History(past), -INTERVAL
 
     def watch(status: Status) -> None:
-        nonlocal told
+        nonlocal last
         for event in status.events:
             if isinstance(event, Ran) and event.outcome == "failed":
                 say(failure_line(event, status.state))
         reading = history.add(status)
-        if time.monotonic() - told >= INTERVAL:
-            told = time.monotonic()
+        if time.monotonic() - last >= INTERVAL:
+            last = time.monotonic()
             say(status_line(reading))
-            if said := hint(reading):
-                say(f"  hint: {said}")
+            if advice := hint(reading):
+                say(f"  hint: {advice}")
 
     return watch
 
 
 def status_line(reading: Reading) -> str:
-    """All that matters in a line."""
+    """The state of the campaign in a line."""
     now = reading.points[-1].executed
     new = f"  last new at run {reading.last_new:,}" if reading.criteria else ""
     coverage = "".join(
@@ -64,26 +64,23 @@ def status_line(reading: Reading) -> str:
 
 
 def failure_line(event: Ran, state: State) -> str:
-    """A failing test in a line: what should have come, what came, and how the input is made."""
+    """A failing test in a line: what went wrong, and the recipe of its input."""
     parent = state.queue.tests[event.parent]
     steps = " -> ".join(map(str, (*parent.recipe, *event.changes)))
-    if event.reason == "wrong":
-        what = f"{quoted(parent.reference)} became {quoted(event.output)}"
-    else:
-        what = f"{event.reason}: {printable(event.output, width=120)}"
-    return f"failing test {event.number}: {what}; {printable(f'{parent.seed}: {steps}')}"
+    summary = failure_text(event.reason, parent.reference, event.output)
+    return f"failing test {event.number}: {summary}; {printable(f'{parent.seed}: {steps}')}"
 
 
 def has_screen() -> bool:
-    """Whether there is a terminal for a screen."""
+    """Whether standard error is a terminal that can show a screen."""
     return sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb", "unknown")
 
 
 @contextmanager
 def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
-    """A function to watch a campaign with on the whole terminal, which is given back as it was.
+    """A `watch` function that shows the campaign on the whole terminal, which is restored at the end.
 
-    Whatever is printed meanwhile, by a model, a C library or another process, waits until the end.
+    Output of a model, a C library or another process is held back until the end.
     """
     latest: Reading | None = None
     history, began = History(past), time.monotonic()
@@ -91,10 +88,10 @@ def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
         file = open(os.dup(terminal), "w", encoding=sys.stderr.encoding, errors="replace")  # noqa: SIM115
         console, at = Console(file=file, force_terminal=True), began
 
-        def shown() -> RenderableType:
+        def current() -> RenderableType:
             trim()
             columns, rows = os.get_terminal_size(terminal)
-            console.size = ConsoleDimensions(columns or 80, rows or 24)  # which some terminals do not know
+            console.size = ConsoleDimensions(columns or 80, rows or 24)  # some terminals do not know theirs
             now = time.monotonic() - at + (latest.seconds if latest is not None else 0.0)
             return screen(
                 latest, title=title, seconds=now, height=console.height, ascii_only=console.options.ascii_only
@@ -106,11 +103,11 @@ def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
             latest, at = reading, time.monotonic()
 
         live = Live(
-            get_renderable=shown,
+            get_renderable=current,
             console=console,
             screen=True,
             refresh_per_second=2,
-            redirect_stdout=False,  # rich would print it into the screen
+            redirect_stdout=False,  # rich would print it on the screen
             redirect_stderr=False,
         )
         with file, live:
@@ -119,10 +116,10 @@ def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
 
 @contextmanager
 def _printing_later() -> Iterator[tuple[int, Callable[[], None]]]:
-    """Keep everything off the terminal. The last of it is shown at the end.
+    """Hold back everything that is printed, and print the last of it at the end.
 
-    Gives a descriptor that still reaches the terminal, and a function to call now and then so that what is printed
-    does not fill the disk.
+    Gives a descriptor that still reaches the terminal, and a function that keeps the held output from filling the disk
+    when it is called now and then.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -152,6 +149,6 @@ def _tell_printed(printed: IO[bytes]) -> None:
     if size:
         printed.seek(max(0, size - 4000))
         last = printed.read().decode(errors="replace").splitlines()[-5:]
-        print("meanwhile the system printed, at the end:", file=sys.stderr)
+        print("meanwhile the system printed (last lines):", file=sys.stderr)
         for line in last:
             print(f"  {printable(line)}", file=sys.stderr)

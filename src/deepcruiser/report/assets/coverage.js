@@ -1,5 +1,5 @@
 "use strict";
-// Coverage over runs: a line for each criterion, and for each campaign if there are several.
+// Coverage over runs: a line per criterion, or per campaign if there are several.
 
 const LINES = ["#1f77b4", "#e8590c", "#2b8a3e", "#9c36b5", "#b08900", "#0b7285", "#5f6b76", "#c2255c"];
 const coverageView = { over: "runs", criterion: null, hidden: new Set() };
@@ -7,12 +7,14 @@ const coverageView = { over: "runs", criterion: null, hidden: new Set() };
 function drawCoverage(data) {
   const place = document.getElementById("coverage-chart");
   const campaigns = data.campaigns;
-  const names = [...new Set(campaigns.flatMap((told) => told.course.names))];
+  const names = [...new Set(data.coverage.flatMap((course) => course.criteria))];
   place.replaceChildren();
   place.classList.toggle("empty", !names.length);
   document.getElementById("coverage-tools").replaceChildren();
   if (!names.length) {
-    place.append("There is no abstract model in this campaign, so there is no coverage to show.");
+    place.append(data.campaigns.some((campaign) => campaign.model_fingerprint)
+        ? "The coverage of this campaign cannot be shown without its model."
+        : "This campaign has no abstract model, so there is no coverage to show.");
     return;
   }
   const several = campaigns.length > 1;
@@ -21,13 +23,13 @@ function drawCoverage(data) {
     coverageView.criterion = guide ? guide.name : names[0];
   }
   const lines = [];
-  campaigns.forEach((told, i) =>
-    told.course.names.forEach((name, k) => {
+  campaigns.forEach((campaign, i) =>
+    data.coverage[i].criteria.forEach((name, k) => {
       if (several && name !== coverageView.criterion) return;
       const colour = LINES[(several ? i : names.indexOf(name)) % LINES.length];
-      const points = told.course.rows.map((row) => [row[coverageView.over], row.values[k]]);
-      const guide = told.coverage.some((each) => each.name === name && each.queue != null);
-      lines.push({ label: several ? told.name : name, colour, points, dash: several && i > 0, wide: guide });
+      const points = data.coverage[i].moments.map((row) => [row[coverageView.over], row.values[k]]);
+      const guide = campaign.coverage.some((each) => each.name === name && each.queue != null);
+      lines.push({ label: several ? campaign.name : name, colour, points, dash: several && i > 0, wide: guide });
     }),
   );
   coverageTools(data, names, lines, several);
@@ -152,3 +154,5 @@ function placeTip(u, tip) {
   tip.style.right = across ? `${u.over.clientWidth - left + 14}px` : "auto";
   tip.style.top = `${Math.max(0, Math.min(top, u.over.clientHeight - tip.offsetHeight))}px`;
 }
+
+registerSection("coverage", drawCoverage);

@@ -1,14 +1,14 @@
 "use strict";
-// A failing test: its row of the table, and what opens below it.
+// A failing test: its row in the table, and the details that open below it.
 
 function idOf(test) {
   return `test-${test.campaign}-${test.number}`;
 }
 
 function oneTest(test, data, sounds) {
-  const told = data.campaigns[test.campaign];
+  const campaign = data.campaigns[test.campaign];
   const id = idOf(test);
-  const said = test.pieces
+  const difference = test.pieces
     ? marked(test.pieces, " ")
     : test.kind === "wrong"
       ? [element("del", {}, plain(test.reference)), " ", element("ins", {}, plain(test.output))]
@@ -22,13 +22,13 @@ function oneTest(test, data, sounds) {
     "tr",
     { class: "row" },
     element("td", {}, number.format(test.number)),
-    element("td", {}, told.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
-    element("td", { class: "what" }, element("div", { class: "clamp" }, ...said)),
+    element("td", {}, campaign.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
+    element("td", { class: "what" }, element("div", { class: "clamp" }, ...difference)),
     data.campaigns.length > 1
       ? element(
           "td",
           {},
-          told.name,
+          campaign.name,
           element("span", { class: "mark" }, { new: "only here", gone: "only here", both: "in both" }[test.elsewhere]),
         )
       : null,
@@ -63,10 +63,10 @@ function oneTest(test, data, sounds) {
   return [row];
 }
 
-/** One of the two texts, expected (0) or answered (1), with what differs marked. */
+/** One of the two texts, expected (0) or got (1), with the differences marked. */
 function oneSide(test, side) {
   const text = plain(side ? test.output : test.reference);
-  if (!text) return ["(nothing)"];
+  if (!text) return ["(empty)"];
   if (!test.pieces) return [text];
   const parts = test.pieces.filter((piece) => piece[side]);
   return parts.flatMap((piece, i) => [
@@ -76,33 +76,30 @@ function oneSide(test, side) {
 }
 
 function details(test, data, sounds) {
-  const told = data.campaigns[test.campaign];
+  const campaign = data.campaigns[test.campaign];
   const parts = [];
   if (test.kind === "wrong") {
     parts.push(
       element(
         "div",
         { class: "pair" },
-        element("div", {}, element("h4", {}, "Expected"), element("p", { class: "said" }, ...oneSide(test, 0))),
+        element("div", {}, element("h4", {}, "Expected"), element("p", { class: "answer" }, ...oneSide(test, 0))),
         element(
           "div",
           {},
-          element("h4", {}, "Answered" + (told.measure ? `, ${told.measure} ${Math.round(test.score * 100)}%` : "")),
-          element("p", { class: "said" }, ...oneSide(test, 1)),
+          element("h4", {}, "Got" + (campaign.measure ? `, ${campaign.measure} ${Math.round(test.score * 100)}%` : "")),
+          element("p", { class: "answer" }, ...oneSide(test, 1)),
         ),
       ),
     );
   } else {
-    parts.push(element("h4", {}, test.kind), element("p", { class: "said raw" }, plain(test.output)));
+    parts.push(element("h4", {}, test.kind), element("p", { class: "answer raw" }, plain(test.output)));
   }
   parts.push(showInput(test, data, sounds));
   parts.push(
-    element("h4", {}, `Recipe: what was done to the seed ${test.seed}, in order`),
+    element("h4", {}, `Recipe: changes to the seed ${test.seed}, in order`),
     element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))),
   );
-  parts.push(
-    element("h4", {}, "Run it again"),
-    element("div", { class: "command" }, element("code", {}, test.replay), copyButton(test.replay)),
-  );
+  if (test.replay) parts.push(element("h4", {}, "Replay it"), commandBox(test.replay));
   return element("div", {}, ...parts);
 }

@@ -1,5 +1,17 @@
 "use strict";
-// Small things that the other scripts share. Text only ever becomes text: nothing here or there sets HTML from data.
+// What the scripts of the sections share. Data become text nodes only: no script here sets HTML from data.
+
+/** The sections that scripts draw, by name. */
+const drawnSections = new Map();
+
+/**
+ * Adds a section that `draw(data, sounds)` draws. A live page does not draw it again while it is `inUse()`;
+ * a `chart` is drawn again in light colours for paper.
+ */
+function registerSection(name, draw, options = {}) {
+  const hovered = () => Boolean(document.querySelector(`#${name} .chart:hover`));
+  drawnSections.set(name, { draw, inUse: hovered, chart: true, ...options });
+}
 
 /** An element with attributes, listeners (on...) and children, which are elements or texts. */
 function element(name, attributes = {}, ...children) {
@@ -40,7 +52,7 @@ function choice(label, options, chosen, change) {
   return list;
 }
 
-/** A tick box with a patch of its colour. */
+/** A check box with a patch of its colour. */
 function toggle(text, look, checked, change) {
   const box = element("input", { type: "checkbox", checked, onchange: () => change(box.checked) });
   const patch = element("i", { class: look.line ? "line" : "" });
@@ -49,9 +61,10 @@ function toggle(text, look, checked, change) {
   return element("label", { class: "toggle" }, box, patch, text);
 }
 
-function copyButton(text) {
-  const button = element("button", { type: "button", class: "copy quiet", onclick: () => copy(button, text) }, "Copy");
-  return button;
+/** A command in a box; page.js makes the button copy it. */
+function commandBox(text) {
+  const button = element("button", { type: "button", class: "copy quiet" }, "Copy");
+  return element("div", { class: "command" }, element("code", {}, text), button);
 }
 
 async function copy(button, text) {
@@ -62,7 +75,7 @@ async function copy(button, text) {
     const area = element("textarea", { readonly: true }, text);
     document.body.append(area);
     area.select();
-    done = document.execCommand("copy"); // for pages from a disk, where some browsers have no clipboard
+    done = document.execCommand("copy"); // some browsers have no clipboard for pages from disk
     area.remove();
   }
   button.textContent = done ? "Copied" : "Select and copy";

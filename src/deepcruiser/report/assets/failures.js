@@ -1,5 +1,5 @@
 "use strict";
-// The failing tests: a table that is sorted, filtered and paged, each with its details.
+// The failing tests: a table to sort, filter and page through, with details for each test.
 
 const PAGE = 25;
 const table = {
@@ -16,31 +16,32 @@ const table = {
 
 function drawFailures(data, sounds) {
   const lead = document.getElementById("failures-lead");
-  const total = data.campaigns.reduce((sum, told) => sum + told.failing_tests, 0);
+  const total = data.campaigns.reduce((sum, campaign) => sum + campaign.failing_tests, 0);
   const place = document.getElementById("failures-table");
   if (!total) {
-    lead.textContent = "None was found.";
+    lead.textContent = "No failing tests.";
     for (const part of ["table", "tools", "pager"]) document.getElementById(`failures-${part}`).replaceChildren();
     return;
   }
-  const folders = data.campaigns.map((told) => `${told.folder}/failed`).join(", ");
+  const folders = data.campaigns.map((campaign) => `${campaign.folder}/failed`).join(", ");
   lead.textContent =
-    "Changed in ways that keep the meaning, and still answered wrongly. Each can be " +
-    (data.failures.some((test) => test.input.form === "sound") ? "heard" : "seen") +
-    " and run again." +
-    (data.left_out
-      ? ` The worst ${number.format(data.failures.length)} of ${number.format(total)} are here; all are in ${folders}.`
+    "The system gets these inputs wrong although the changes keep their meaning. " +
+    (data.failures.some((test) => test.input.form === "sound")
+      ? "Listen to them and replay them."
+      : "Look at them and replay them.") +
+    (data.failures.length < total
+      ? ` The page holds the worst ${number.format(data.failures.length)} of ${number.format(total)}; all are in ${folders}.`
       : "");
   const tools = document.getElementById("failures-tools");
   if (!tools.childElementCount || table.data !== data) filters(data, sounds, tools);
   if (!table.data && !data.live && data.failures.length) table.open.add(idOf(selected(data)[0]));
   table.data = data;
-  const found = selected(data);
-  const pages = Math.max(1, Math.ceil(found.length / PAGE));
+  const matches = selected(data);
+  const pages = Math.max(1, Math.ceil(matches.length / PAGE));
   table.page = Math.min(table.page, pages - 1);
   forgetWaves();
   const again = () => drawFailures(data, sounds);
-  const rows = found.slice(table.page * PAGE, (table.page + 1) * PAGE).flatMap((test) => oneTest(test, data, sounds));
+  const rows = matches.slice(table.page * PAGE, (table.page + 1) * PAGE).flatMap((test) => oneTest(test, data, sounds));
   place.replaceChildren(
     element(
       "table",
@@ -50,9 +51,9 @@ function drawFailures(data, sounds) {
       element("tbody", {}, ...rows),
     ),
   );
-  const shown = found.length
-    ? `${number.format(table.page * PAGE + 1)}–${number.format(Math.min(found.length, (table.page + 1) * PAGE))} of ${number.format(found.length)}`
-    : "nothing matches";
+  const shown = matches.length
+    ? `${number.format(table.page * PAGE + 1)}–${number.format(Math.min(matches.length, (table.page + 1) * PAGE))} of ${number.format(matches.length)}`
+    : "no matches";
   const turn = (by) => {
     table.page += by;
     again();
@@ -112,7 +113,7 @@ function filters(data, sounds, tools) {
     ),
   );
   if (data.campaigns.length > 1) {
-    const [first, ...others] = data.campaigns.map((told) => told.name);
+    const [first, ...others] = data.campaigns.map((campaign) => campaign.name);
     const options = [
       ["", "all campaigns"],
       ["new", `only in ${first}`],
@@ -123,13 +124,13 @@ function filters(data, sounds, tools) {
   }
   if (data.failures.some((test) => test.again)) {
     const box = element("input", { type: "checkbox", checked: table.once, onchange: () => set("once")(box.checked) });
-    tools.append(element("label", { class: "toggle" }, box, "each input once"));
+    tools.append(element("label", { class: "toggle" }, box, "show each input once"));
   }
 }
 
 function selected(data) {
   const words = table.query.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = data.failures.filter((test) => {
+  const matches = data.failures.filter((test) => {
     if (table.once && test.again) return false;
     if (table.kind && test.kind !== table.kind) return false;
     if (table.change && !test.kinds.includes(table.change)) return false;
@@ -147,7 +148,7 @@ function selected(data) {
     steps: (test) => test.recipe.length,
   }[table.sort];
   const way = table.down ? -1 : 1;
-  return found
+  return matches
     .map((test, i) => [key(test), i, test])
     .sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1]))
     .map((each) => each[2]);
@@ -188,10 +189,17 @@ function head(data, again) {
       {},
       column("number", "Run"),
       column("score", measure || "Kind"),
-      column("what", "Expected, and what came"),
+      column("what", "Expected → got"),
       data.campaigns.length > 1 ? element("th", { scope: "col", class: "where" }, "Campaign") : null,
       column("seed", "Seed", { class: "seed" }),
       element("th", { scope: "col", class: "more" }, element("span", { class: "hidden" }, "Details")),
     ),
   );
 }
+
+registerSection("failures", drawFailures, {
+  inUse: () =>
+    Boolean(document.activeElement?.closest("#failures")) ||
+    [...document.querySelectorAll("audio")].some((audio) => !audio.paused),
+  chart: false,
+});

@@ -1,5 +1,5 @@
 "use strict";
-// The input of a failing test: players for sounds, marks for texts, lines for series.
+// The input of a failing test: players for audio, marked differences for texts, lines for series.
 
 const waves = new Set();
 
@@ -9,8 +9,8 @@ function showInput(test, data, sounds) {
     return element(
       "div",
       {},
-      element("h4", {}, "Input: what was put in and taken out"),
-      element("p", { class: "said raw" }, ...marked(input.pieces)),
+      element("h4", {}, "Input: insertions and deletions"),
+      element("p", { class: "answer raw" }, ...marked(input.pieces)),
     );
   }
   if (input.form === "series") {
@@ -27,9 +27,9 @@ function showInput(test, data, sounds) {
 }
 
 function oneInput(test, about, title, data, sounds) {
-  if (about.form === "text") return [element("p", { class: "said raw" }, about.text)];
+  if (about.form === "text") return [element("p", { class: "answer raw" }, about.text)];
   if (about.form !== "sound")
-    return [element("p", { class: "problem" }, `Not here: ${about.said || "this kind of input cannot be shown"}.`)];
+    return [element("p", { class: "problem" }, `Missing: ${about.problem || "this kind of input cannot be shown"}.`)];
   const name = `${test.campaign}/${about.file}`;
   const audio = element("audio", { controls: true, preload: "metadata", "aria-label": title });
   const problem = element("p", { class: "problem", role: "status", hidden: true });
@@ -38,8 +38,8 @@ function oneInput(test, about, title, data, sounds) {
   audio.addEventListener("error", () => {
     problem.hidden = false;
     problem.textContent = sounds[name]
-      ? "This browser cannot play the sound."
-      : `The sound is not beside this page: ${data.links[test.campaign] + about.file}`;
+      ? "This browser cannot play the audio."
+      : `The audio file is missing: ${data.links[test.campaign] + about.file}`;
   });
   audio.addEventListener("play", () => {
     // one at a time
@@ -85,7 +85,7 @@ function forgetWaves() {
   waves.clear();
 }
 
-/** Pieces of two texts in one line: what is gone is struck out, what came is marked. */
+/** Two texts in one line: what was removed is struck out, what was added is marked. */
 function marked(pieces, between = "") {
   const shown = [];
   for (const [before, now] of pieces) {
@@ -105,7 +105,7 @@ function seriesChart(input) {
   const place = element("div", { class: "chart" });
   const { seed, mutant } = input;
   if (!mutant.lines || !mutant.lines.length)
-    return element("p", { class: "problem" }, `An array of the shape ${mutant.shape}, which is not drawn.`);
+    return element("p", { class: "problem" }, `An array of shape ${mutant.shape}, which cannot be drawn.`);
   requestAnimationFrame(() => {
     if (!place.isConnected) return;
     const both = seed.form === "series" && seed.lines.length;

@@ -1,11 +1,11 @@
 "use strict";
-// Puts the page together, switches its colours, and lets it grow while a campaign runs.
+// Draws the sections, switches the colours, and keeps a live page up to date.
 
 (function start() {
   let data = JSON.parse(document.getElementById("data").textContent);
   const sounds = JSON.parse(document.getElementById("sounds").textContent);
   const dark = matchMedia("(prefers-color-scheme: dark)");
-  const kept = {
+  const stored = {
     get: () => {
       try {
         return localStorage.getItem("deepcruiser-theme");
@@ -17,17 +17,14 @@
       try {
         localStorage.setItem("deepcruiser-theme", theme);
       } catch {
-        /* then it is not kept */
+        /* not every browser stores anything for a file */
       }
     },
   };
 
-  function drawAll() {
-    drawCoverage(data);
-    drawSpace(data);
-    drawFailures(data, sounds);
-    for (const button of document.querySelectorAll("#reproduce .copy")) {
-      button.onclick = () => copy(button, button.previousElementSibling.textContent);
+  function drawAll(wanted = () => true) {
+    for (const [name, section] of drawnSections) {
+      if (document.getElementById(name) && wanted(section)) section.draw(data, sounds);
     }
   }
 
@@ -39,33 +36,33 @@
   document.getElementById("theme").addEventListener("click", () => {
     const now = document.documentElement.dataset.theme || (dark.matches ? "dark" : "light");
     const next = now === "dark" ? "light" : "dark";
-    kept.set(next);
+    stored.set(next);
     setTheme(next);
   });
-  dark.addEventListener("change", drawAll);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest(".command .copy");
+    if (button) copy(button, button.previousElementSibling.textContent);
+  });
+  dark.addEventListener("change", () => drawAll());
   let beforePrint = null;
   addEventListener("beforeprint", () => {
     beforePrint = document.documentElement.dataset.theme || "";
     document.documentElement.dataset.theme = "light"; // on paper
-    drawCoverage(data);
-    drawSpace(data);
+    drawAll((section) => section.chart);
   });
   addEventListener("afterprint", () => {
     if (beforePrint) document.documentElement.dataset.theme = beforePrint;
     else delete document.documentElement.dataset.theme;
-    drawCoverage(data);
-    drawSpace(data);
+    drawAll((section) => section.chart);
   });
-  setTheme(["light", "dark"].includes(kept.get()) ? kept.get() : "");
+  setTheme(["light", "dark"].includes(stored.get()) ? stored.get() : "");
 
   if (!data.live) return;
-  const badge = () => document.querySelector(".status");
   async function poll() {
     let wait = 2000;
     try {
-      const answer = await fetch(`data.json?runs=${data.campaigns[0].runs}&state=${data.campaigns[0].state}`, {
-        cache: "no-store",
-      });
+      const { runs, state } = data.campaigns[0];
+      const answer = await fetch(`data.json?runs=${runs}&state=${state}`, { cache: "no-store" });
       if (answer.status === 200) {
         const { page, html } = await answer.json();
         data = { ...data, ...page };
@@ -74,14 +71,11 @@
           const place = document.getElementById(name);
           if (place) place.innerHTML = text;
         }
-        const playing = [...document.querySelectorAll("audio")].some((audio) => !audio.paused);
-        // What someone is looking into stays as it is.
-        if (!document.querySelector("#coverage-chart:hover")) drawCoverage(data);
-        if (!document.querySelector("#space-chart:hover")) drawSpace(data);
-        if (!playing && !document.activeElement?.closest("#failures")) drawFailures(data, sounds);
+        drawAll((section) => !section.inUse()); // what someone is looking at stays as it is
       } else if (answer.status !== 204) throw new Error(answer.statusText);
     } catch {
-      badge().textContent = "The campaign has ended, or cannot be reached any more: this is the last that was seen.";
+      document.querySelector(".status").textContent =
+        "The campaign has ended or cannot be reached; the page shows the last data received.";
       wait = 10000;
     }
     setTimeout(poll, wait);

@@ -1,41 +1,41 @@
 "use strict";
-// The state space: cells of two components, and who has been there. uPlot does axes, zoom and cursor; cells are squares.
+// The state space: the cells along two components, coloured by who visited them. uPlot does axes, zoom and cursor.
 
 const LAYERS = [
   { key: "training", text: "training only", index: 2, edge: true },
   { key: "boundary", text: "boundary", index: 3, edge: true },
   { key: "seeds", text: "seeds", index: 4 },
-  { key: "mutants", text: "mutants, new", index: 5 },
+  { key: "mutants", text: "new by mutants", index: 5 },
   { key: "failing", text: "failing tests", index: 6, dot: true },
 ];
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
-const spaceView = { campaign: 0, pair: 0, hidden: new Set() };
+const stateSpaceView = { campaign: 0, pair: 0, hidden: new Set() };
 
-function drawSpace(data) {
-  const place = document.getElementById("space-chart");
-  const tools = document.getElementById("space-tools");
-  const lead = document.getElementById("space-lead");
-  const drawn = data.spaces.map((space, i) => [space, i]).filter(([space]) => space);
+function drawStateSpace(data) {
+  const place = document.getElementById("state-space-chart");
+  const tools = document.getElementById("state-space-tools");
+  const lead = document.getElementById("state-space-lead");
+  const drawn = data.state_space.map((space, i) => [space, i]).filter(([space]) => space);
   place.replaceChildren();
   tools.replaceChildren();
   place.classList.toggle("empty", !drawn.length);
-  document.getElementById("space-note").textContent = "";
+  document.getElementById("state-space-note").textContent = "";
   if (!drawn.length) {
     lead.textContent = "";
     place.append(
-      data.campaigns[0].configuration.model
-        ? "This campaign did not note where its runs went, or its model is not in its folder: there is nothing to draw."
-        : "There is no abstract model in this campaign, so there are no states to draw.",
+      data.campaigns.some((campaign) => campaign.model_fingerprint)
+        ? "The states of this campaign cannot be drawn without its model."
+        : "This campaign has no abstract model, so there are no states to draw.",
     );
     return;
   }
-  if (!data.spaces[spaceView.campaign]) spaceView.campaign = drawn[0][1];
-  const space = data.spaces[spaceView.campaign];
-  const pair = space.pairs[Math.min(spaceView.pair, space.pairs.length - 1)];
+  if (!data.state_space[stateSpaceView.campaign]) stateSpaceView.campaign = drawn[0][1];
+  const space = data.state_space[stateSpaceView.campaign];
+  const pair = space.pairs[Math.min(stateSpaceView.pair, space.pairs.length - 1)];
   lead.textContent =
-    "Each patch is a cell of the abstract model, seen along two of its components. Those beyond what training visited " +
-    `are the boundary of ${space.steps} steps. Drag to zoom, double-click to see all.`;
-  spaceTools(data, space, drawn, tools);
+    "Each square is a cell of the abstract model, projected onto two components. The cells around those that training " +
+    `visited are the boundary, ${space.steps} steps wide. Drag to zoom, double-click to reset.`;
+  stateSpaceTools(data, space, drawn, tools);
   const ys = pair.rows.map((row) => row[1]);
   const xs = pair.rows.map((row) => row[0]);
   const bounds = { x: minMax(xs), y: minMax(ys) };
@@ -70,7 +70,7 @@ function drawSpace(data) {
         },
       ],
       hooks: {
-        setCursor: [(u) => spaceTip(u, tip, known, space, pair)],
+        setCursor: [(u) => stateSpaceTip(u, tip, known, space, pair)],
         setSelect: [
           (u) => {
             u.zoomed = true;
@@ -88,13 +88,13 @@ function drawSpace(data) {
   chart.over.append(tip);
   fit(chart, place, height);
   const cells = space.cells;
-  const said =
-    `${number.format(cells.training)} cells visited in training; the seeds reach ${number.format(cells.seeds)}, mutants that did not fail ` +
-    `${number.format(cells.passed)} more, ${number.format(space.outside)} of them beyond training; failing tests pass through ${number.format(cells.failed)}.`;
-  document.getElementById("space-note").textContent =
-    said + (pair.coarse > 1 ? ` ${pair.coarse} × ${pair.coarse} cells are drawn as one.` : "");
+  const summary =
+    `Training visited ${number.format(cells.training)} cells. The seeds visit ${number.format(cells.seeds)}, passing mutants ` +
+    `${number.format(cells.passed)} more (${number.format(space.outside)} of them outside training), failing tests ${number.format(cells.failed)}.`;
+  document.getElementById("state-space-note").textContent =
+    summary + (pair.coarse > 1 ? ` Each square stands for ${pair.coarse} × ${pair.coarse} cells.` : "");
   chart.root.setAttribute("role", "img");
-  chart.root.setAttribute("aria-label", `Map of the state space: ${said}`);
+  chart.root.setAttribute("aria-label", `Map of the state space: ${summary}`);
 }
 
 function minMax(values) {
@@ -107,16 +107,16 @@ function minMax(values) {
   return [low - 0.5, high + 1.5];
 }
 
-function spaceTools(data, space, drawn, tools) {
-  const again = () => drawSpace(data);
+function stateSpaceTools(data, space, drawn, tools) {
+  const again = () => drawStateSpace(data);
   if (drawn.length > 1) {
     tools.append(
       choice(
         "Campaign",
         drawn.map(([, i]) => [i, data.campaigns[i].name]),
-        spaceView.campaign,
+        stateSpaceView.campaign,
         (chosen) => {
-          spaceView.campaign = Number(chosen);
+          stateSpaceView.campaign = Number(chosen);
           again();
         },
       ),
@@ -127,9 +127,9 @@ function spaceTools(data, space, drawn, tools) {
       choice(
         "Components",
         space.pairs.map((pair, i) => [i, `components ${pair.x + 1} and ${pair.y + 1}`]),
-        spaceView.pair,
+        stateSpaceView.pair,
         (chosen) => {
-          spaceView.pair = Number(chosen);
+          stateSpaceView.pair = Number(chosen);
           again();
         },
       ),
@@ -138,19 +138,19 @@ function spaceTools(data, space, drawn, tools) {
   for (const layer of LAYERS) {
     const look = { fill: colour(layer.key), edge: layer.edge ? colour("soft") : "" };
     tools.append(
-      toggle(layer.text, look, !spaceView.hidden.has(layer.key), (on) => {
-        spaceView.hidden[on ? "delete" : "add"](layer.key);
+      toggle(layer.text, look, !stateSpaceView.hidden.has(layer.key), (on) => {
+        stateSpaceView.hidden[on ? "delete" : "add"](layer.key);
         again();
       }),
     );
   }
 }
 
-/** A square has the colour of whoever came there first: training, then the seeds, then mutants. */
+/** The layer whose colour a square has. */
 function layerOf(row) {
   for (const key of ["seeds", "mutants", "training", "boundary"]) {
     const layer = LAYERS.find((each) => each.key === key);
-    if (row[layer.index] && !spaceView.hidden.has(key)) return key;
+    if (row[layer.index] && !stateSpaceView.hidden.has(key)) return key;
   }
   return null;
 }
@@ -182,7 +182,7 @@ function paintCells(u, pair) {
         Math.max(0.8, right - left - 2 * gap),
         Math.max(0.8, bottom - top - 2 * gap),
       );
-    if (row[6] && !spaceView.hidden.has("failing")) {
+    if (row[6] && !stateSpaceView.hidden.has("failing")) {
       const radius = Math.max(1.2, side * 0.22),
         x = (left + right) / 2,
         y = (top + bottom) / 2;
@@ -212,7 +212,7 @@ function paintCells(u, pair) {
   return null;
 }
 
-function spaceTip(u, tip, known, space, pair) {
+function stateSpaceTip(u, tip, known, space, pair) {
   const { left, top } = u.cursor;
   const row = left < 0 ? null : known.get(`${Math.floor(u.posToVal(left, "x"))},${Math.floor(u.posToVal(top, "y"))}`);
   tip.hidden = !row;
@@ -220,18 +220,20 @@ function spaceTip(u, tip, known, space, pair) {
   const width = (c) => ((space.upper[c] - space.lower[c]) / space.partitions) * pair.coarse;
   const range = (c, i) =>
     `${(space.lower[c] + i * width(c)).toFixed(2)} to ${(space.lower[c] + (i + 1) * width(c)).toFixed(2)}`;
-  const told = [
-    [row[2], "in training"],
-    [row[3], "of the boundary"],
-    [row[4], "by seeds"],
+  const counts = [
+    [row[2], "visited in training"],
+    [row[3], "in the boundary"],
+    [row[4], "visited by seeds"],
     [row[5], "new by mutants"],
-    [row[6], "by failing tests"],
+    [row[6], "visited by failing tests"],
   ];
   tip.replaceChildren(
     element("b", {}, pair.x === pair.y ? `cell ${row[0]}` : `cell (${row[0]}, ${row[1]})`),
     element("div", {}, `component ${pair.x + 1}: ${range(pair.x, row[0])}`),
     pair.x === pair.y ? null : element("div", {}, `component ${pair.y + 1}: ${range(pair.y, row[1])}`),
-    ...told.filter(([count]) => count).map(([count, what]) => element("div", {}, `${number.format(count)} ${what}`)),
+    ...counts.filter(([count]) => count).map(([count, what]) => element("div", {}, `${number.format(count)} ${what}`)),
   );
   placeTip(u, tip);
 }
+
+registerSection("state_space", drawStateSpace);

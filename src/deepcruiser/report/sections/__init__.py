@@ -1,1 +1,32 @@
-"""The sections of the report."""
+"""The sections of the report, in the order in which every form of it shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+from deepcruiser.report.data import ReportData
+from deepcruiser.report.section import Section
+from deepcruiser.report.sections.comparison import COMPARISON
+from deepcruiser.report.sections.coverage import COVERAGE
+from deepcruiser.report.sections.failures import FAILURES
+from deepcruiser.report.sections.reproduce import REPRODUCE
+from deepcruiser.report.sections.state_space import STATE_SPACE
+from deepcruiser.report.sections.summary import SUMMARY
+from deepcruiser.report.sections.transformations import TRANSFORMATIONS
+
+SECTIONS: tuple[Section, ...] = (SUMMARY, COMPARISON, COVERAGE, STATE_SPACE, TRANSFORMATIONS, FAILURES, REPRODUCE)
+
+
+def collect(report: ReportData, *, page: bool = False) -> dict[str, Any]:
+    """The data of all sections as JSON holds them; for a page, with what only a page shows."""
+    data: dict[str, Any] = {
+        "made": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "version": version("deepcruiser"),
+        "campaigns": report.facts,
+    }
+    for section in SECTIONS:
+        if make := (section.page_data if page else None) or section.data:
+            data[section.name] = make(report)
+    return data

@@ -1,92 +1,123 @@
-"""Campaigns side by side: what got better, what got worse, and which failing tests are new."""
+"""Campaigns side by side: what is better, what is worse, and which failing tests are new."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-#: A campaign as `Gathering.report` tells it, and a failing test.
-Told = Mapping[str, Any]
+from deepcruiser.report.data import ReportData
+from deepcruiser.report.format import clock, markdown_table, markdown_text, percent
+from deepcruiser.report.section import Data, Section
 
 
-def mark_new(failures: Sequence[Sequence[dict[str, Any]]]) -> None:
-    """Note with each failing test of the first campaign whether another one has it too, and the other way round.
+def _data(report: ReportData) -> dict[str, Any]:
+    """Rows of a table, each with a value per campaign and how it differs from the first, and the same in sentences."""
+    if len(report.campaigns) < 2:
+        return {"rows": [], "sentences": []}
+    rows = [row for row in _rows(report) if any(value is not None for value in row["values"])]
+    return {"rows": rows, "sentences": list(_sentences(rows, [each["name"] for each in report.facts]))}
 
-    Two are the same if they are made of the same seed, by the same recipe or with the same answer.
+
+def _rows(report: ReportData) -> Iterator[dict[str, Any]]:
+    """More coverage is better.
+
+    Whether more failing tests are good news depends on what is compared, two guides or two versions of a system, so
+    that is left to the reader.
     """
-    keys = [{key for test in some for key in _keys(test)} for some in failures]
-    for number, some in enumerate(failures):
-        elsewhere = set[Any]().union(*keys[1:]) if number == 0 else keys[0]
-        for test in some:
-            known = any(key in elsewhere for key in _keys(test))
-            test["elsewhere"] = "both" if known else "new" if number == 0 else "gone"
+    campaigns = report.facts
+
+    def row(label: str, values: Sequence[Any], form: str = "", *, criterion: str = "") -> dict[str, Any]:
+        differences = [_difference(values[0], value) if criterion else _SAME for value in values]
+        return {
+            "label": label,
+            "values": list(values),
+            "form": form,
+            "criterion": criterion,
+            "differences": differences,
+        }
+
+    yield row("runs", [_if_known(each, "runs") for each in campaigns], "count")
+    yield row("time", [_if_known(each, "seconds") for each in campaigns], "clock")
+    for fact in ("guide", "oracle"):
+        yield row(fact, [each[fact] or None for each in campaigns])
+    for fact in ("system", "model"):
+        yield row(fact, [each[f"{fact}_fingerprint"][:12] or None for each in campaigns])
+    same_model = len({each["model_fingerprint"] for each in campaigns}) == 1
+    for name in dict.fromkeys(each["name"] for campaign in campaigns for each in campaign["coverage"]):
+        values = [next((c["executed"] for c in each["coverage"] if c["name"] == name), None) for each in campaigns]
+        yield row(f"{name}, all runs", values, "share", criterion=name if same_model else "")
+    yield row("failing tests", [each["failing_tests"] for each in campaigns], "count")
+    yield row("different failing inputs", [each["failing_inputs"] for each in campaigns], "count")
+    yield row("seeds with a failure", [each["failing_seeds"] for each in campaigns], "count")
+    yield row("first failure in run", [each["first_failure"] for each in campaigns], "count")
+    alone = [0] * len(campaigns)
+    for test in report.failures:
+        alone[test["campaign"]] += test["elsewhere"] != "both"
+    yield row("failing tests only here", alone, "count")
 
 
-def compared(campaigns: Sequence[Told], failures: Sequence[Sequence[Told]]) -> list[dict[str, Any]]:
-    """Rows of a table: what, a value for each campaign, and how each differs from the first.
-
-    More coverage is better. Whether more failing tests are good news depends on what is compared, two guides or two
-    versions of a system, so that is left to the reader.
-    """
-    return [row for row in _rows(campaigns, failures) if any(value is not None for value in row["values"])]
+def _if_known(campaign: Data, fact: str) -> Any:
+    return None if campaign["state"] == "damaged" else campaign[fact]
 
 
-def verdicts(rows: Sequence[Told], campaigns: Sequence[Told]) -> list[str]:
-    """The same in sentences: for each other campaign, in what the first is better and worse."""
-    said = []
-    for number, other in enumerate(campaigns[1:], 1):
-        ways: dict[str, list[str]] = {"worse": [], "better": []}
-        for row in rows:
-            if way := row["marks"][number]["way"]:
-                ways[way].append(row["what"].removesuffix(", all runs"))
-        parts = [f"more {' and '.join(_listed(ways['worse']))}"] if ways["worse"] else []
-        parts += [f"less {' and '.join(_listed(ways['better']))}"] if ways["better"] else []
-        alone = next(row["values"] for row in rows if row["what"] == "found only here")
-        parts.append(f"{alone[0]:,} failing tests that are new, without {alone[number]:,} of those there")
-        said.append(f"Beside {other['name']}, {campaigns[0]['name']} has {'; '.join(parts)}.")
-    return said
+_SAME = {"better": None, "text": ""}
 
 
-def _listed(names: Sequence[str]) -> list[str]:
-    return [", ".join(names[:-1]), names[-1]] if len(names) > 1 else list(names)
+def _difference(first: Any, value: Any) -> dict[str, Any]:
+    """How a coverage differs from that of the first campaign, in percentage points."""
+    if first is None or value is None or first == value:
+        return _SAME
+    return {"better": value > first, "text": f"{(value - first) * 100:+.2f}"}
 
 
-def _rows(campaigns: Sequence[Told], failures: Sequence[Sequence[Told]]) -> Iterator[dict[str, Any]]:
-    def row(what: str, values: Sequence[Any], form: str = "", *, more_is_better: bool = False) -> dict[str, Any]:
-        marks = [_mark(values[0], value, more_is_better) for value in values]
-        return {"what": what, "values": list(values), "form": form, "marks": marks}
-
-    yield row("runs", [told["runs"] for told in campaigns], "count")
-    yield row("time", [told["seconds"] for told in campaigns], "clock")
-    for what in ("guide", "oracle"):
-        yield row(what, [told[what] or None for told in campaigns])
-    for what in ("system", "model"):
-        prints = [str(told["configuration"].get(what) or "")[:12] or None for told in campaigns]
-        yield row(what, prints)
-    names = dict.fromkeys(each["name"] for told in campaigns for each in told["coverage"])
-    same_model = len({told["configuration"].get("model") for told in campaigns}) == 1
-    for name in names:
-        values = [next((c["executed"] for c in told["coverage"] if c["name"] == name), None) for told in campaigns]
-        yield row(f"{name}, all runs", values, "share", more_is_better=same_model)
-    yield row("failing tests", [told["failing_tests"] for told in campaigns], "count")
-    yield row("different failing inputs", [told["failing_inputs"] for told in campaigns], "count")
-    yield row("made of seeds", [told["failing_seeds"] for told in campaigns], "count")
-    yield row("first in run", [told["first_failure"] for told in campaigns], "count")
-    alone = [sum(test["elsewhere"] != "both" for test in some) for some in failures]
-    yield row("found only here", alone, "count")
+def _sentences(rows: Sequence[Data], names: Sequence[str]) -> Iterator[str]:
+    """For each other campaign, in what the first is better and worse."""
+    alone = rows[-1]["values"]
+    for number, other in enumerate(names[1:], 1):
+        higher = [row["criterion"] for row in rows if row["differences"][number]["better"] is False]
+        lower = [row["criterion"] for row in rows if row["differences"][number]["better"] is True]
+        parts = [f"higher {_joined(higher)}"] if higher else []
+        parts += [f"lower {_joined(lower)}"] if lower else []
+        if parts:
+            yield f"Compared with {other}, {names[0]} has {' and '.join(parts)}."
+        yield (
+            f"{names[0]} has {alone[0]:,} failing tests that {other} lacks; "
+            f"{other} has {alone[number]:,} that {names[0]} lacks."
+        )
 
 
-def _mark(first: Any, value: Any, more_is_better: bool) -> dict[str, str]:
-    """How a value differs from that of the first campaign."""
-    if not more_is_better or first is None or value is None or first == value:
-        return {"way": "", "text": ""}
-    return {"way": "better" if value > first else "worse", "text": f"{(value - first) * 100:+.2f}"}
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
-def _keys(test: Told) -> Iterator[tuple[Any, ...]]:
-    yield "recipe", test["seed"], tuple(test["recipe"])
-    if test["kind"] == "crash":  # of what is said, numbers and addresses may differ
-        yield "crash", test["seed"], str(test["output"]).partition(":")[0]
-    elif test["kind"] == "wrong" and isinstance(test["output"], str) and " " in test["output"].strip():
-        # An answer of one word, such as a label, says too little to tell failures apart.
-        yield "answer", test["seed"], " ".join(test["output"].lower().split())
+def _cells(data: Data) -> tuple[list[str], list[list[str]]]:
+    rows = [[row["label"], *_values(row)] for row in data["comparison"]["rows"]]
+    return ["", *(each["name"] for each in data["campaigns"])], rows
+
+
+def _values(row: Data) -> Iterator[str]:
+    forms: dict[str, Callable[[Any], str]] = {"share": percent, "clock": clock, "count": lambda count: f"{count:,}"}
+    for value, difference in zip(row["values"], row["differences"], strict=True):
+        text = "-" if value is None else forms.get(row["form"], str)(value)
+        yield f"{text} ({difference['text']})" if difference["text"] else text
+
+
+def _text(data: Data) -> Iterator[str]:
+    heads, rows = _cells(data)
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    for cells in (heads, *rows):
+        yield "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+    yield ""
+    yield from data["comparison"]["sentences"]
+
+
+def _markdown(data: Data) -> Iterator[str]:
+    yield from markdown_table(*_cells(data))
+    yield from map(markdown_text, data["comparison"]["sentences"])
+
+
+def _shown(data: Data) -> bool:
+    return bool(data["comparison"]["rows"])
+
+
+COMPARISON = Section("comparison", "Comparison", _data, text=_text, markdown=_markdown, shown=_shown)

@@ -1,0 +1,137 @@
+"""The cells of the abstract model, and which of them seeds, mutants and failing tests visited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.sorted_sets import distinct, find
+from deepcruiser.campaign.events import Event, Seeded
+from deepcruiser.errors import InputError
+from deepcruiser.report.data import ReportData
+from deepcruiser.report.salvage import Record
+from deepcruiser.report.section import Data, Section, runs_known
+
+#: Width of the boundary that is drawn.
+STEPS = 2
+#: A picture with more cells is drawn coarser.
+_MOST_CELLS = 6000
+_NOTHING = np.empty(0, np.int64)
+
+
+class VisitedCells:
+    """Who visited which cells: seeds, passing mutants and failing tests. `update` adds the runs read since."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._read = 0
+        self._visited = {"seeds": _NOTHING, "passed": _NOTHING, "failed": _NOTHING}
+        self._add(record.seeds)
+        self.update()
+
+    def update(self) -> None:
+        """Add the runs that the record has read since."""
+        self._add(self._record.runs[self._read :])
+        self._read = len(self._record.runs)
+
+    def _add(self, events: list[Any]) -> None:
+        new: dict[str, list[IntArray]] = {who: [codes] for who, codes in self._visited.items()}
+        for event in events:
+            if event.visits is not None and (who := _who(event)):
+                new[who] += [event.visits.model.states[event.visits.states], event.visits.outside]
+        self._visited = {who: distinct(np.concatenate(codes)) for who, codes in new.items()}
+
+    def numbers(self) -> dict[str, Any] | None:
+        """How many cells each visited; None without a model."""
+        model = self._record.model
+        if model is None:
+            return None
+        layers = self._layers(model)
+        return {
+            "partitions": model.grid.partitions,
+            "steps": STEPS,
+            "cells": {name: len(codes) for name, codes in layers.items()},
+            "outside": int((find(model.states, layers["passed"]) < 0).sum()),
+        }
+
+    def picture(self) -> dict[str, Any] | None:
+        """The cells by pairs of components, each with how many cells of each layer lie there; None without a model."""
+        model, numbers = self._record.model, self.numbers()
+        if model is None or numbers is None:
+            return None
+        axes = model.projections.states
+        cells = [model.grid.decode(codes) for codes in self._layers(model).values()]
+        shown = min(3, axes.components)
+        pairs = list(combinations(range(shown), 2)) or [(0, 0)]
+        return {
+            **numbers,
+            "pairs": [{"x": x, "y": y, **_projected(cells, x, y)} for x, y in pairs],
+            "lower": model.grid.lower[:shown].tolist(),
+            "upper": model.grid.upper[:shown].tolist(),
+            "explained": [float(v / axes.total_variance) for v in axes.variances[:shown] if axes.total_variance > 0],
+        }
+
+    def _layers(self, model: AbstractModel) -> dict[str, IntArray]:
+        """The codes of the cells of each layer; mutants have those that no seed visits."""
+        try:
+            boundary = model.boundary(STEPS)
+        except InputError:  # the grid has no room for the cells beyond it
+            boundary = _NOTHING
+        passed = np.setdiff1d(self._visited["passed"], self._visited["seeds"], assume_unique=True)
+        return {"training": model.states, "boundary": boundary, **self._visited, "passed": passed}
+
+
+def _who(event: Event) -> str:
+    if event.outcome == "failed":
+        return "failed"
+    if event.outcome == "rejected":
+        return ""
+    return "seeds" if isinstance(event, Seeded) else "passed"
+
+
+def _projected(layers: list[IntArray], x: int, y: int) -> dict[str, Any]:
+    """Rows of x, y and the number of cells of each layer; where there are many, `coarse` neighbours become one."""
+    coarse = 1
+    while True:
+        places = [np.floor_divide(cells[:, [x, y]], coarse) for cells in layers]
+        where, place = np.unique(np.concatenate(places), axis=0, return_inverse=True)
+        if len(where) <= _MOST_CELLS:
+            break
+        coarse *= 2
+    counts = np.zeros((len(where), len(layers)), np.int64)
+    ends = np.cumsum([0, *map(len, layers)])
+    for layer, (start, stop) in enumerate(pairwise(ends)):
+        counts[:, layer] = np.bincount(place.ravel()[start:stop], minlength=len(where))
+    if x == y:
+        where[:, 1] = 0
+    return {"coarse": coarse, "rows": np.concatenate([where, counts], axis=1).tolist()}
+
+
+def _data(report: ReportData) -> list[dict[str, Any] | None]:
+    return [each.fold(VisitedCells).numbers() for each in report.campaigns]
+
+
+def _page_data(report: ReportData) -> list[dict[str, Any] | None]:
+    return [each.fold(VisitedCells).picture() for each in report.campaigns]
+
+
+def _text(data: Data) -> Iterator[str]:
+    for campaign, space in zip(data["campaigns"], data["state_space"], strict=True):
+        if space:
+            cells = space["cells"]
+            name = f"{campaign['name']}: " if len(data["campaigns"]) > 1 else ""
+            yield (
+                f"state space: {name}{cells['training']:,} cells in training; seeds reach {cells['seeds']:,}, passing "
+                f"mutants {cells['passed']:,} more ({space['outside']:,} outside training), failing tests "
+                f"{cells['failed']:,}"
+            )
+
+
+STATE_SPACE = Section(
+    "state_space", "State space", _data, page_data=_page_data, scripts=("state_space.js",), text=_text, shown=runs_known
+)

@@ -1,0 +1,50 @@
+"""What was tested, for how long, and what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deepcruiser.report.format import clock, counted, markdown_text, printable, rate
+from deepcruiser.report.section import Data, Section
+
+
+def _text(data: Data) -> Iterator[str]:
+    for campaign in data["campaigns"]:
+        yield printable(f"{campaign['folder']}: {_failures(campaign)}")
+        if campaign["state"] != "damaged":
+            end = f"stopped: {campaign['stopped']}" if campaign["stopped"] else campaign["state"]
+            yield printable(f"{_runs(campaign)}, guide: {campaign['guide']}; {end}")
+        if campaign["set_aside"]:
+            yield printable(f"seeds set aside: {counted(campaign['set_aside'])}, of {campaign['seeds']:,}")
+        if campaign["rejected"]:
+            yield printable(f"mutants rejected: {counted(campaign['rejected'])}")
+        for warning in campaign["warnings"]:
+            yield printable(f"warning: {warning}", width=400)
+
+
+def _markdown(data: Data) -> Iterator[str]:
+    first = data["campaigns"][0]
+    yield f"### DeepCruiser: {markdown_text(_failures(first))}"
+    if len(data["campaigns"]) == 1 and first["state"] != "damaged":
+        yield ""
+        yield markdown_text(f"{_runs(first)}; guide: {first['guide']}; fails if: {first['oracle']}")
+    for campaign in data["campaigns"]:
+        for warning in campaign["warnings"]:
+            yield f"\n**Warning:** {markdown_text(warning, width=400)}"
+
+
+def _failures(campaign: Data) -> str:
+    if not campaign["failing_tests"]:
+        return "no failing tests"
+    return (
+        f"{campaign['failing_tests']:,} failing tests ({counted(campaign['failed'])}), "
+        f"{campaign['failing_inputs']:,} different inputs, from {campaign['failing_seeds']:,} seeds"
+    )
+
+
+def _runs(campaign: dict[str, Any]) -> str:
+    return f"{campaign['runs']:,} runs in {clock(campaign['seconds'])} ({rate(campaign['runs'], campaign['seconds'])})"
+
+
+SUMMARY = Section("summary", "Summary", text=_text, markdown=_markdown)
