@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, reason
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.inputs import INPUT_FILE
 from deepcruiser.report.page import render, render_section

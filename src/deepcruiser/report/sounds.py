@@ -1,4 +1,4 @@
-"""Sound for a page: compressed as every browser plays it, and its outline to draw."""
+"""Audio for the page: compressed in a format that every browser plays, and its outline to draw."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import soundfile as sf
 from deepcruiser.audio import Audio
 from deepcruiser.errors import FileError
 
-#: The rates of MP3, in Hz.
+#: Sample rates of MP3 in Hz.
 _RATES = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
-#: Points of an outline.
+#: Points in an outline.
 _POINTS = 120
 
 
 def compressed(audio: Audio) -> tuple[bytes, str]:
-    """The sound as a file, and its type.
+    """The audio as a compressed file, and its media type.
 
-    MP3 of the best variable rate, about 9 kB a second of speech: Ogg is smaller, but Safari before 18.4 does not play
-    it. A libsndfile without MP3 gives FLAC.
+    MP3 at the best variable bit rate, about 9 kB per second of speech. Ogg is smaller, but Safari before 18.4 does not
+    play it. FLAC if libsndfile has no MP3.
     """
     buffer = io.BytesIO()
     audio = audio.resample(next((rate for rate in _RATES if rate >= audio.rate), _RATES[-1]))
@@ -38,7 +38,7 @@ def compressed(audio: Audio) -> tuple[bytes, str]:
 
 
 def outline(audio: Audio) -> str:
-    """The largest sample of each of some parts, as bytes from 0 to 255 in base64; full scale is 255."""
+    """The peaks of equal parts of the audio, one byte each (255 is full scale), in base64."""
     if not len(audio):
         return ""
     starts = np.linspace(0, len(audio), min(_POINTS, len(audio)), endpoint=False).astype(np.int64)
