@@ -131,8 +131,9 @@ def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Cou
             folder, whole, told = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole"), set[int]()
             done = False
             while not done and counts["kills"] < kills:
-                workers = int(counts["kills"] % 10 == 0 and counts["kills"] > 0)
-                seconds = float(rng.exponential(0.12)) + 3 * workers  # which is how long workers take to begin
+                counts["starts"] += 1
+                workers = int(counts["starts"] % 10 == 0)
+                seconds = float(rng.exponential(0.12) + workers * rng.uniform(0, 3))  # workers take seconds to start
                 done = kill(number, folder, told, seconds=seconds, workers=workers)
                 counts["kills"] += not done
             toy.campaign(folder, **options(number))  # the rest of the last one, in peace
