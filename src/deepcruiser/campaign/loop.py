@@ -74,7 +74,7 @@ def judge(
     visits = execution.visits if result.judged else None
     outcome: Outcome = "failed" if result.kind else "kept" if state.keeps(visits, rng) else "dropped"
     if outcome == "kept":
-        inputs.hold(mutant.seed, mutant.recipe, made())
+        inputs.keep(mutant.seed, mutant.recipe)
     return Ran(*planned, outcome, result.kind, result.output, result.score, execution.doubt, execution.digest, visits)
 
 

@@ -76,7 +76,7 @@ class Inputs:
     def parent(self, seed: str, recipe: Recipe) -> Any:
         """The same for a test of the queue, whose mutants will be made too: it is held."""
         value = self.make(seed, recipe)
-        self.hold(seed, recipe, value)
+        self._hold(seed, recipe, value)
         return value
 
     def note(self, seed: str, recipe: Recipe, value: Any) -> None:
@@ -85,8 +85,12 @@ class Inputs:
         if len(self._recent) > self._most_recent:
             self._recent.popitem(last=False)
 
-    def hold(self, seed: str, recipe: Recipe, value: Any) -> None:
-        """Hold the input of a test of the queue."""
+    def keep(self, seed: str, recipe: Recipe) -> None:
+        """Hold the input of a new test of the queue, if it is still at hand."""
+        if (seed, recipe) in self._recent:
+            self._hold(seed, recipe, self._recent[seed, recipe])
+
+    def _hold(self, seed: str, recipe: Recipe, value: Any) -> None:
         if recipe:
             self._tests[seed, recipe] = value
             self._tests.move_to_end((seed, recipe))
