@@ -244,6 +244,16 @@ def test_context_is_the_neighbours_with_zeros_beyond_the_ends() -> None:
         np.testing.assert_array_equal(windows[frame], around[frame : frame + 19])
 
 
+def test_gradients_flow_through_to_the_samples() -> None:
+    front = dc.LogMel(rate=16_000, bins=20)
+    signal = torch.from_numpy(np.random.default_rng(0).normal(0, 0.1, 1_600)).requires_grad_(True)
+    total = front(signal).sum()
+    (gradient,) = torch.autograd.grad(total, signal)
+    nudged = signal.detach().clone()
+    nudged[700] += 1e-6
+    assert float(gradient[700]) == pytest.approx(float(front(nudged).sum() - total.detach()) / 1e-6, rel=1e-3)
+
+
 def test_audio_is_resampled_and_nothing_gives_no_frames() -> None:
     sound = dc.Audio(speech(), 8000)
     found = dc.LogMel()(sound)

@@ -113,7 +113,7 @@ class FrontEnd(ABC):
             raise InputError(f"a signal must have the shape (samples,) or (batch, samples), not {tuple(signal.shape)}")
         if not signal.is_floating_point():
             raise InputError(f"samples must be floating-point numbers, not {signal.dtype}; divide int16 by 32768")
-        spectrum = self._spectrum(signal.detach().double())
+        spectrum = self._spectrum(signal.double())
         values = beside(self._finish(self._log(self._bands(spectrum)), spectrum), self.context)
         return values if signal.dtype == torch.float64 else values.float()
 
