@@ -20,6 +20,7 @@ LAYERS = (
     ("criteria", "export"),
     ("alignment", "coverage", "oracles"),
     ("campaign",),
+    ("monitor",),
     ("evaluate", "report"),
     ("systems",),
     ("cli",),

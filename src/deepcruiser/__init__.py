@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, LogMel, LogSpectrogram
+    from deepcruiser.monitor.alarm import Alarm
+    from deepcruiser.monitor.monitor import Monitor
+    from deepcruiser.monitor.nearest import nearest
     from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
     from deepcruiser.systems import load_system
     from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
@@ -49,6 +52,7 @@ __version__ = "0.1.0"
 
 __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "AbstractModel",
+    "Alarm",
     "Audio",
     "BSCov",
     "BTCov",
@@ -75,6 +79,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "LogSpectrogram",
     "MFCC",
     "MismatchError",
+    "Monitor",
     "Mutations",
     "NgramModel",
     "OnnxSystem",
@@ -105,6 +110,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "fuzz",
     "literal_iscov",
     "load_system",
+    "nearest",
     "profile",
     "read_corpus",
     "read_language_model",
@@ -141,6 +147,9 @@ _NAMES = {
     ),
     "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
     "deepcruiser.features": ("MFCC", "LogMel", "LogSpectrogram"),
+    "deepcruiser.monitor.alarm": ("Alarm",),
+    "deepcruiser.monitor.monitor": ("Monitor",),
+    "deepcruiser.monitor.nearest": ("nearest",),
     "deepcruiser.oracles": ("CharacterErrorRate", "Disagreement", "Oracle", "SpanDisagreement", "WordErrorRate"),
     "deepcruiser.systems": ("load_system",),
     "deepcruiser.systems.deepspeech.system": ("DeepSpeechSystem",),

@@ -35,7 +35,8 @@ class Profile:
     """The projections and the projected traces: a model for any number of partitions comes from here.
 
     `states` and `inputs` hold the projected vectors of all traces one behind the other, and `lengths` the number of
-    steps of each trace: N inputs, and N+1 states. What outgrows the memory lies in a temporary file.
+    steps of each trace: N inputs, and N+1 states. What outgrows the memory lies in a temporary file. `names` are those
+    of the traces, by which `nearest` finds training data; profiles made before version 0.2 have none.
     """
 
     projections: Projections
@@ -43,6 +44,7 @@ class Profile:
     inputs: Rows
     lengths: IntArray
     origin: Origin
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -112,7 +114,8 @@ class Profile:
             states.extend(part.states)
             inputs.extend(part.inputs)
         lengths = np.concatenate([self.lengths, other.lengths])
-        return Profile(self.projections, states, inputs, lengths, self.origin.merge(other.origin))
+        names = self.names + other.names if self.names and other.names else ()  # of all traces, or of none
+        return Profile(self.projections, states, inputs, lengths, self.origin.merge(other.origin), names)
 
     def _blocks(self) -> Iterator[tuple[Projected, Projected, IntArray]]:
         """Whole traces, about `_BLOCK_STEPS` steps at a time."""
@@ -150,7 +153,7 @@ class Profile:
             "states": self.states,
             "inputs": self.inputs,
         }
-        archive.save(path, "profile", {"origin": asdict(self.origin)}, arrays)
+        archive.save(path, "profile", {"origin": asdict(self.origin), "names": self.names}, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
@@ -160,8 +163,11 @@ class Profile:
             states, inputs, lengths = arrays["states"], arrays["inputs"], arrays["lengths"]
             if (len(states), len(inputs)) != (int(lengths.sum()) + len(lengths), int(lengths.sum())):
                 raise ValueError(f"{len(states)} states and {len(inputs)} inputs for {len(lengths)} traces")
+            names = tuple(map(str, about.get("names", ())))
+            if names and len(names) != len(lengths):
+                raise ValueError(f"{len(names)} names for {len(lengths)} traces")
             projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
-            return cls(projections, states, inputs, lengths, Origin(**about["origin"]))
+            return cls(projections, states, inputs, lengths, Origin(**about["origin"]), names)
 
 
 class Recorder:
@@ -181,7 +187,8 @@ class Recorder:
     def profile(self, *, fitted_on: int, system: object = None) -> Profile:
         lengths = np.array([length for _, length in self._sequences], np.int64)
         origin = Origin.of(self._sequences, fitted_on=fitted_on, system=system)
-        return Profile(self.projections, self._states, self._inputs, lengths, origin)
+        names = tuple(name for name, _ in self._sequences)
+        return Profile(self.projections, self._states, self._inputs, lengths, origin, names)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,215 @@
+"""A watch over the inputs of a system: `Monitor(model)`."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from deepcruiser import archive
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.monitor.alarm import Alarm
+from deepcruiser.monitor.calibration import Calibration
+from deepcruiser.monitor.scores import DOUBT, SCORES
+from deepcruiser.monitor.step_monitor import Reading, StepMonitor
+from deepcruiser.monitor.steps import FloatArray, Reference
+from deepcruiser.stream import Progress, nothing_read, require_sized, stream
+from deepcruiser.trace import Array, Run, System
+
+KIND = "monitor"
+Show = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Monitor:
+    """Tells inputs that stay where training went from those that do not.
+
+        monitor = dc.Monitor(model).calibrate(system, clean, alarm_rate=0.01)
+        alarm = monitor.check(run)      # None, or what is unusual and when
+
+    `clean` are inputs as they should be, held out: not those that the model was profiled on, which it knows.
+    """
+
+    model: AbstractModel
+    calibration: Calibration | None = None
+
+    def calibrate(
+        self,
+        system: System,
+        data: Iterable[Any],
+        *,
+        bad: Iterable[Any] | None = None,
+        alarm_rate: float = 0.01,
+        batch_size: int = 16,
+        watch: Show | None = None,
+    ) -> Monitor:
+        """The same monitor with what is usual learned from clean data, so that it can raise alarms.
+
+        Of such clean inputs the share `alarm_rate` will raise one. With `bad` examples, inputs that should, a logistic
+        model is fitted to tell them from clean ones.
+        """
+        uncalibrated = replace(self, calibration=None)
+        readings = list(uncalibrated.scan(system, data, batch_size=batch_size, watch=watch))
+        for seen in readings:
+            if seen.reading.problem:
+                raise InputError(f"input {seen.name!r} is not clean, {seen.reading.problem}: calibrate without it")
+        others = [] if bad is None else list(uncalibrated.scan(system, bad, batch_size=batch_size, watch=watch))
+        finite = [seen.reading for seen in others if not seen.reading.problem]
+        names = [score.name for score in SCORES]
+        if all(DOUBT in reading.scores for reading in (*(seen.reading for seen in readings), *finite)):
+            names.append(DOUBT)
+
+        def table(rows: Sequence[Reading]) -> FloatArray:
+            return np.array([[row.scores[name] for name in names] for row in rows]).reshape(len(rows), len(names))
+
+        calibration = Calibration(
+            tuple(names),
+            table([seen.reading for seen in readings]),
+            table(finite),
+            alarm_rate,
+            sum(seen.reading.steps for seen in readings),
+            _step_seconds(readings),
+        )
+        if calibration.warning:
+            warnings.warn(calibration.warning, UserWarning, stacklevel=2)
+        return replace(self, calibration=calibration)
+
+    def step_by_step(self, initial: Array | None = None) -> StepMonitor:
+        """Follow one input step by step from its initial state, which is zeros unless given."""
+        calibration = self.calibration
+        usual = {} if calibration is None else dict(zip(calibration.names, calibration.mean.tolist(), strict=True))
+        zeros = np.zeros(self.model.projections.states.size, np.float32)
+        return StepMonitor(self._reference, usual, zeros if initial is None else initial)
+
+    def read(self, run: Run) -> Reading:
+        """The scores of a run."""
+        trace = run.traced
+        steps = self.step_by_step(trace.states[0])
+        steps.update(trace.states[1:], trace.inputs)
+        return steps.reading(getattr(run, "doubt", None))
+
+    def check(self, run: Run) -> Alarm | None:
+        """An alarm if the run is unusual."""
+        return self.judge(self.read(run))
+
+    def judge(self, reading: Reading) -> Alarm | None:
+        """An alarm if the reading is unusual; of a `StepMonitor`, at the end of its input or at any time before."""
+        calibration = self._calibrated
+        row = calibration.row(reading.scores)
+        steps: tuple[int, int] | None
+        if reading.problem:
+            name, score, steps = "problem", float("inf"), (reading.steps, reading.steps)
+            value = usual = float("nan")
+        else:
+            score, place = float(calibration.combine(row)), int(calibration.parts(row).argmax())
+            name, value, usual = calibration.names[place], float(row[place]), float(calibration.mean[place])
+            steps = reading.spans.get(name)
+        if score <= calibration.threshold:
+            return None
+        seconds, length = None, calibration.step_seconds
+        if steps is not None and length is not None:
+            seconds = (steps[0] * length, (steps[1] + 1) * length)
+        return Alarm(score, calibration.threshold, name, value, usual, steps, seconds, reading.scores, reading.problem)
+
+    def score(self, reading: Reading) -> float:
+        """The combined score of a reading; infinite if its states are not finite."""
+        calibration = self._calibrated
+        return float("inf") if reading.problem else float(calibration.combine(calibration.row(reading.scores)))
+
+    def scan(
+        self, system: System, data: Iterable[Any], *, batch_size: int = 16, watch: Show | None = None
+    ) -> Iterator[Seen]:
+        """Run the system over the data and read every input, in the order of the data."""
+        self.model.origin.check(system)
+        data, size = require_sized(data)
+        progress, timed, count = Progress(size, stage="monitoring", watch=watch), _Timed(system), 0
+
+        def read(names: list[str], runs: list[Run]) -> list[tuple[Reading, Any, float | None]]:
+            return [(self.read(run), run.output, length) for run, length in zip(runs, timed.seconds, strict=True)]
+
+        for name, (reading, output, seconds) in stream(timed, data, read, progress=progress, batch_size=batch_size):
+            count += 1
+            yield Seen(name, reading, output, seconds)
+        if not count:
+            raise nothing_read(progress)
+
+    @cached_property
+    def _reference(self) -> Reference:
+        return Reference(self.model)
+
+    @property
+    def _calibrated(self) -> Calibration:
+        if self.calibration is None:
+            raise InputError(
+                "the monitor does not know what is usual: monitor = monitor.calibrate(system, clean data) gives one "
+                "that does"
+            )
+        return self.calibration
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the calibration to one file; the model has a file of its own."""
+        calibration = self._calibrated
+        about = {
+            "model": self.model.fingerprint,
+            "names": calibration.names,
+            "alarm_rate": calibration.alarm_rate,
+            "steps": calibration.steps,
+            "step_seconds": calibration.step_seconds,
+        }
+        archive.save(path, KIND, about, {"clean": calibration.clean, "bad": calibration.bad})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], model: AbstractModel) -> Monitor:
+        """Read a monitor of `model` that `save` wrote."""
+        about, arrays = archive.load(path, KIND)
+        with archive.contents_of(path, KIND):
+            if about["model"] != model.fingerprint:
+                raise MismatchError(f"{os.fspath(path)!r} is a monitor of another model than {model}")
+            names, clean, bad = tuple(about["names"]), arrays["clean"], arrays["bad"]
+            if {clean.shape[1:], bad.shape[1:]} != {(len(names),)} or not np.isfinite(clean).all():
+                raise ValueError(f"the scores have the shapes {clean.shape} and {bad.shape} for {len(names)} names")
+            length = about["step_seconds"]
+            seconds = None if length is None else float(length)
+            return cls(model, Calibration(names, clean, bad, float(about["alarm_rate"]), int(about["steps"]), seconds))
+
+    def __repr__(self) -> str:
+        return f"Monitor of {self.model.name}: {self.calibration or 'not calibrated'}"
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """An input that was run: its name, its scores, the system's answer, and how long it was, if it was a sound."""
+
+    name: str
+    reading: Reading
+    output: Any
+    seconds: float | None
+
+
+class _Timed:
+    """A system that notes how long the sounds of its last batch were."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self.seconds: list[float | None] = []
+
+    def run(self, batch: Sequence[Any]) -> list[Run]:
+        self.seconds = [getattr(value, "seconds", None) for value in batch]
+        return self._system.run(batch)
+
+
+def _step_seconds(readings: Sequence[Seen]) -> float | None:
+    """How much longer a sound is for each further step: least squares, so that a fixed tail does not count."""
+    known = [(seen.reading.steps, seen.seconds) for seen in readings if isinstance(seen.seconds, int | float)]
+    steps, seconds = np.array(known, np.float64).reshape(-1, 2).T
+    if len(known) < len(readings) or not np.ptp(steps):
+        return None
+    centred = steps - steps.mean()
+    slope = float(centred @ (seconds - seconds.mean()) / (centred @ centred))
+    return slope if slope > 0 else None
