@@ -13,6 +13,7 @@ import click
 
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
+from deepcruiser.cli.evaluate_monitor import monitor
 from deepcruiser.cli.evaluate_options import EvaluateOptions, partitions_from, shared
 from deepcruiser.cli.progress import typed, watching
 
@@ -133,6 +134,9 @@ def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
         click.echo(json.dumps({"page": str(output), "sections": names}, indent=2))
     else:
         click.echo(f"{', '.join(names)} on {output}, figures and tables in {output.with_suffix('')}")
+
+
+evaluate.add_command(monitor)
 
 
 def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[str, Any]) -> None:

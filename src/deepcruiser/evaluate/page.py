@@ -11,7 +11,7 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import FileError, reason
 
 #: The order of the sections on a new page.
-SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4")
+SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "monitor")
 
 
 def update_page(folders: Sequence[Path], page: Path) -> list[str]:

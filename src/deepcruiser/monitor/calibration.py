@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.monitor.scores import DOUBT, SCORES
+from deepcruiser.monitor.step_monitor import Reading
 from deepcruiser.monitor.steps import FloatArray
 
 #: With fewer clean inputs than this, the alarm rate is hardly known.
@@ -38,6 +40,27 @@ class Calibration:
             raise InputError(f"the alarm rate must be above 0 and below 1, such as 0.01, not {self.alarm_rate}")
         if len(self.clean) < 2:
             raise InputError(f"a calibration needs at least 2 clean inputs, better {ENOUGH}, not {len(self.clean)}")
+
+    @classmethod
+    def of(
+        cls,
+        clean: Sequence[Reading],
+        bad: Sequence[Reading] = (),
+        *,
+        alarm_rate: float = 0.01,
+        step_seconds: float | None = None,
+    ) -> Calibration:
+        """The calibration that readings give; doubt is one of the scores if every input has it."""
+        bad = [reading for reading in bad if not reading.problem]
+        names = [score.name for score in SCORES]
+        if all(DOUBT in reading.scores for reading in (*clean, *bad)):
+            names.append(DOUBT)
+
+        def table(readings: Sequence[Reading]) -> FloatArray:
+            return np.array([[r.scores[name] for name in names] for r in readings]).reshape(len(readings), len(names))
+
+        steps = sum(reading.steps for reading in clean)
+        return cls(tuple(names), table(clean), table(bad), alarm_rate, steps, step_seconds)
 
     @cached_property
     def mean(self) -> FloatArray:

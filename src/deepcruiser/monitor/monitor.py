@@ -16,9 +16,8 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.monitor.alarm import Alarm
 from deepcruiser.monitor.calibration import Calibration
-from deepcruiser.monitor.scores import DOUBT, SCORES
 from deepcruiser.monitor.step_monitor import Reading, StepMonitor
-from deepcruiser.monitor.steps import FloatArray, Reference
+from deepcruiser.monitor.steps import Reference
 from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Array, Run, System
 
@@ -60,21 +59,11 @@ class Monitor:
             if seen.reading.problem:
                 raise InputError(f"input {seen.name!r} is not clean, {seen.reading.problem}: calibrate without it")
         others = [] if bad is None else list(uncalibrated.scan(system, bad, batch_size=batch_size, watch=watch))
-        finite = [seen.reading for seen in others if not seen.reading.problem]
-        names = [score.name for score in SCORES]
-        if all(DOUBT in reading.scores for reading in (*(seen.reading for seen in readings), *finite)):
-            names.append(DOUBT)
-
-        def table(rows: Sequence[Reading]) -> FloatArray:
-            return np.array([[row.scores[name] for name in names] for row in rows]).reshape(len(rows), len(names))
-
-        calibration = Calibration(
-            tuple(names),
-            table([seen.reading for seen in readings]),
-            table(finite),
-            alarm_rate,
-            sum(seen.reading.steps for seen in readings),
-            _step_seconds(readings),
+        calibration = Calibration.of(
+            [seen.reading for seen in readings],
+            [seen.reading for seen in others],
+            alarm_rate=alarm_rate,
+            step_seconds=_step_seconds(readings),
         )
         if calibration.warning:
             warnings.warn(calibration.warning, UserWarning, stacklevel=2)

@@ -1,0 +1,237 @@
+"""What the evidence on the monitor rests on: clean speech, mutants, strange recordings and attacks, all of them run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.profile import Profile
+from deepcruiser.abstraction.projection import Moments
+from deepcruiser.audio import Audio
+from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.evaluate.attack import Attack, Victim, attack_once, choose_target
+from deepcruiser.evaluate.experiment import narrowed
+from deepcruiser.evaluate.observations import Gaussian, Item, Observation, half, items, observe
+from deepcruiser.evaluate.synthetic_sounds import SENTENCES, VARIANTS, has_espeak, music, speak
+from deepcruiser.monitor.scores import state_similarity, transition_similarity
+from deepcruiser.oracles import WordErrorRate
+from deepcruiser.stream import Progress
+from deepcruiser.trace import System
+from deepcruiser.transformations import PAPER, Validity, allowed
+
+#: Recordings that are attacked last at most this long, so that an attack takes seconds.
+ATTACKED_SECONDS = 2.5
+ATTACKED, SHUFFLED = "adversarial audio", "the same noise, shuffled"
+MUSIC = 60
+#: Mutants of each seed, of which half have one change and half two.
+MUTANTS = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evidence:
+    """What the question is asked of.
+
+    `clean` are calibrated on and, in other clusters, checked for false alarms; `tests` have texts; `far` are sets of
+    recordings unlike those that were profiled, by name. Nothing of it should be in the profile.
+    """
+
+    system: System
+    profile: Profile
+    clean: Iterable[Any]
+    tests: Iterable[Any]
+    far: Mapping[str, Iterable[Any]]
+    folder: Path
+    victim: Victim | None = None
+    attack: Attack = field(default_factory=Attack)
+    attacks: int = 60
+    partitions: tuple[int, ...] = (20,)
+    components: int = 3
+    inputs: int = 600
+    longest: float = 7.0
+    wer_above: float = 0.3
+    alarm_rate: float = 0.01
+    seed: int = 0
+    watch: Callable[[Progress], None] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """Everything that was run, by what it is."""
+
+    calibration: list[Observation]
+    fresh: list[Observation]
+    tests: list[Observation]
+    far: dict[str, list[Observation]]
+    passing: list[Observation]
+    failing: list[Observation]
+    originals: list[Observation]
+    attacked: dict[str, list[Observation]]
+    #: Of each attack, whether it succeeded, and the signal-to-noise ratio.
+    attempts: list[tuple[bool, float]]
+    #: Of originals and attacked ones: 1 - Jaccard index of the input and its synthesised transcript, by kind.
+    strangeness: dict[str, list[tuple[Observation, dict[str, float]]]]
+
+    @property
+    def runs(self) -> int:
+        several = (self.calibration, self.fresh, self.tests, self.passing, self.failing, self.originals)
+        transcripts = sum(map(len, self.strangeness.values()))
+        return sum(map(len, (*several, *self.far.values(), *self.attacked.values()))) + transcripts
+
+
+@dataclass(frozen=True, eq=False)
+class Runner:
+    """Runs inputs with the baselines fitted on the calibration set."""
+
+    evidence: Evidence
+    gaussian: Gaussian | None = None
+    moments: Moments | None = None
+
+    def __call__(self, inputs: Sequence[Item], stage: str) -> list[Observation]:
+        evidence = self.evidence
+        return observe(
+            evidence.system,
+            inputs,
+            evidence.profile.projections,
+            components=evidence.components,
+            moments=self.moments,
+            gaussian=self.gaussian,
+            progress=Progress(len(inputs), stage=stage, watch=evidence.watch),
+        )
+
+
+def run_sets(evidence: Evidence) -> Sets:
+    """Run everything, one set after the other."""
+    seed, longest = evidence.seed, evidence.longest
+    evidence.profile.origin.check(evidence.system)
+    clean = items(evidence.clean, longest=longest, limit=4 * evidence.inputs, seed=seed)
+    first = [item for item in clean if half(item.cluster, seed)]
+    moments = Moments(evidence.profile.projections.states.size)
+    calibration = Runner(evidence, moments=moments)(first, "calibrating")
+    run = Runner(evidence, gaussian=Gaussian(moments))
+    fresh = run([item for item in clean if not half(item.cluster, seed)], "other clean inputs")
+    test_items = items(evidence.tests, longest=longest, limit=10**9, seed=seed)
+    if not any(item.text for item in test_items):
+        raise InputError("the test data have no texts, so nobody knows which answers are wrong: give some that do")
+    tests = run(test_items, "test data")
+    far = {
+        name: run(items(data, longest=longest, limit=evidence.inputs, seed=seed), name)
+        for name, data in evidence.far.items()
+    }
+    far |= {name: run(made, name) for name, made in _made(test_items, seed).items()}
+    passing, failing = _mutants(evidence, run, tests)
+    originals, attacked, attempts = _attacked(evidence, run, test_items)
+    model = narrowed(evidence.profile, evidence.components).abstract(evidence.partitions[0])
+    strange = {}
+    if has_espeak() and originals:
+        for name, observations in (("originals", originals), (ATTACKED, attacked[ATTACKED])):
+            strange[name] = _transcripts(run, observations, model)
+    return Sets(calibration, fresh, tests, far, passing, failing, originals, attacked, attempts, strange)
+
+
+def wrong(evidence: Evidence, reference: str, observation: Observation) -> bool:
+    """Whether an answer is wrong."""
+    oracle = WordErrorRate(above=evidence.wer_above)
+    return oracle.fails(oracle.score(reference, observation.output))
+
+
+def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
+    """The sets that come from nothing: music, and speech by espeak-ng, as English as the tests and in other tongues."""
+    rng = np.random.default_rng(seed)
+    found = {"music": [Item(f"music {n}", music(rng), f"music {n}") for n in range(MUSIC)]}
+    if has_espeak():
+        english = [item for item in tests if item.text][: sum(map(len, SENTENCES.values())) * len(VARIANTS)]
+        found["English by espeak-ng"] = [
+            Item(f"en {n}", speak(item.text, f"en-us{VARIANTS[n % len(VARIANTS)]}"), item.name)
+            for n, item in enumerate(english)
+        ]
+        found["other languages by espeak-ng"] = [
+            Item(f"{voice}{variant} {text}", speak(text, voice + variant), f"{voice} {text}")
+            for voice, texts in SENTENCES.items()
+            for text in texts
+            for variant in VARIANTS
+        ]
+    return found
+
+
+def _mutants(
+    evidence: Evidence, run: Runner, tests: Sequence[Observation]
+) -> tuple[list[Observation], list[Observation]]:
+    """Mutants that keep their seed's answer, and mutants that lose it."""
+    seeds = tests[: evidence.inputs // MUTANTS]
+    answers = {seed.item.name: str(seed.output) for seed in seeds}
+    mutants = [item for seed in seeds for item in _changed(seed.item, evidence.seed)]
+    passing: list[Observation] = []
+    failing: list[Observation] = []
+    for observation in run(mutants, "mutants"):
+        answer = answers[observation.item.cluster]
+        (failing if wrong(evidence, answer, observation) else passing).append(observation)
+    return passing, failing
+
+
+def _changed(seed: Item, number: int) -> Iterator[Item]:
+    """Mutants of one seed as a campaign without a guide draws them."""
+    rng = np.random.default_rng([number, *seed.name.encode()])
+    for count in range(MUTANTS):
+        value, applied = seed.value, list[Any]()
+        try:
+            for _ in range(1 + count % 2):
+                kinds = allowed(applied, PAPER)
+                applied.append(kinds[int(rng.integers(len(kinds)))].draw(rng))
+                value = applied[-1](value)
+            if Validity().reason(seed.value, value) is None:
+                yield Item(f"{seed.name} {applied}", value, seed.name)
+        except DeepCruiserError:
+            continue  # such as silence only after a trim
+
+
+def _attacked(
+    evidence: Evidence, run: Runner, tests: Sequence[Item]
+) -> tuple[list[Observation], dict[str, list[Observation]], list[tuple[bool, float]]]:
+    """Attacked recordings, the same recordings as they were, and with the samples of the disturbance shuffled."""
+    victim, folder = evidence.victim, evidence.folder / "work" / "attacks"
+    short = [item for item in tests if isinstance(item.value, Audio) and item.value.seconds <= ATTACKED_SECONDS]
+    texts = [item.text for item in short if item.text]
+    short = sorted((item for item in short if item.text), key=lambda item: item.name)[: evidence.attacks]
+    if victim is None or not short:
+        return [], {}, []
+    folder.mkdir(parents=True, exist_ok=True)
+    progress = Progress(len(short), stage="attacking", watch=evidence.watch)
+    sets, attempts = (list[Item](), list[Item](), list[Item]()), list[tuple[bool, float]]()
+    for item in short:
+        digest = hashlib.blake2b(item.name.encode(), digest_size=8).digest()
+        rng = np.random.default_rng([evidence.seed, int.from_bytes(digest)])
+        target = choose_target(item.text, texts, rng)
+        samples = item.value.resample(victim.rate).samples
+        result = attack_once(victim, evidence.attack, samples, target, folder=folder)
+        attempts.append((result.success, result.snr_db))
+        progress.advance(1)
+        if result.success:
+            shuffled = samples + rng.permutation(result.samples - samples)
+            for kept, values in zip(sets, (samples, result.samples, shuffled), strict=True):
+                kept.append(replace(item, value=Audio(values, victim.rate), cluster=item.name))
+    originals, adversarial, noisy = (run(each, "attacked recordings") for each in sets)
+    return originals, {ATTACKED: adversarial, SHUFFLED: noisy}, attempts
+
+
+def _transcripts(
+    run: Runner, observations: Sequence[Observation], model: AbstractModel
+) -> list[tuple[Observation, dict[str, float]]]:
+    """How unlike every recording is to its own transcript, synthesised."""
+    spoken = [replace(each.item, value=speak(str(each.output))) for each in observations]
+    again = run(spoken, "synthesised transcripts")
+    return [
+        (
+            one,
+            {
+                "states": 1 - state_similarity(model, one.trace, other.trace),
+                "transitions": 1 - transition_similarity(model, one.trace, other.trace),
+            },
+        )
+        for one, other in zip(observations, again, strict=True)
+    ]
