@@ -149,15 +149,10 @@ def test_where_inputs_are_sounds_the_alarm_says_the_seconds() -> None:
 class Doubtful(Reader):
     """Doubts its answer more, the longer the text."""
 
-    def run(self, batch: Any) -> list[Any]:
+    def run(self, batch: Any) -> list[dc.Run]:
         return [
-            Doubted(run.output, run.trace, len(text) / 10) for run, text in zip(super().run(batch), batch, strict=True)
+            dc.Run(run.output, run.trace, len(text) / 10) for run, text in zip(super().run(batch), batch, strict=True)
         ]
-
-
-@dataclass(frozen=True, eq=False)
-class Doubted(dc.Run):
-    doubt: float | None = None
 
 
 def test_the_doubt_of_a_system_is_a_score_if_it_gives_one() -> None:
@@ -170,7 +165,7 @@ def test_the_doubt_of_a_system_is_a_score_if_it_gives_one() -> None:
     assert (alarm.unusual, alarm.steps) == ("doubt", None)
     assert "doubts its answer by 50" in str(alarm)
     assert monitor.check(replace(run, doubt=None)) is None  # taken as usual
-    broken = monitor.check(replace(run, doubt=float("nan")))
+    broken = monitor.judge(monitor.step_by_step().reading(doubt=float("nan")))
     assert broken is not None
     assert "not finite" in str(broken)
 

@@ -156,7 +156,7 @@ def observe(
                 inputs[number],
                 run.output,
                 Trace(states, fed),
-                getattr(run, "doubt", None),
+                run.doubt,
                 float("nan") if gaussian is None else gaussian(trace.states),
                 trace.size,
                 float((np.square(states.astype(np.float64)) / np.maximum(variances, 1e-12)).sum(1).mean()),

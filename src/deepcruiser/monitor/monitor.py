@@ -81,7 +81,7 @@ class Monitor:
         trace = run.traced
         steps = self.step_by_step(trace.states[0])
         steps.update(trace.states[1:], trace.inputs)
-        return steps.reading(getattr(run, "doubt", None))
+        return steps.reading(run.doubt)
 
     def check(self, run: Run) -> Alarm | None:
         """An alarm if the run is unusual."""
