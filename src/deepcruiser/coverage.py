@@ -182,8 +182,12 @@ def cover(
     criteria: Sequence[Criterion] = FIVE,
     batch_size: int = 16,
     watch: Callable[[Progress], None] | None = None,
+    inspect: Callable[[str, Run], None] | None = None,
 ) -> CoverageReport:
-    """Run the system over the data and measure how much of the model its states reach."""
+    """Run the system over the data and measure how much of the model its states reach.
+
+    `inspect` is called with the name and the run of each input, before its states are gone.
+    """
     model.origin.check(system)
     data, size = require_sized(data)
     coverages = tuple(Coverage(model, each) for each in criteria)
@@ -193,6 +197,9 @@ def cover(
         visits = model.visits([run.traced for run in runs], names=names)
         for coverage in coverages:
             coverage.add(visits)
+        if inspect is not None:
+            for name, run in zip(names, runs, strict=True):
+                inspect(name, run)
         return [None] * len(runs)
 
     traces = sum(1 for _ in stream(system, data, add, progress=progress, batch_size=batch_size))

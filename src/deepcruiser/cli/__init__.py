@@ -18,6 +18,7 @@ COMMANDS = {
     "demo": "Profile, cover and fuzz a speech recogniser, and write a report.",
     "profile": "Record where the states of a network go on its training data.",
     "cover": "Measure how much of the abstract model a data set reaches.",
+    "monitor": "Find the inputs that leave what training visited.",
     "fuzz": "Look for inputs that a system gets wrong.",
     "replay": "Run failing tests of a campaign again.",
     "report": "Show what campaigns found, on one page.",
@@ -74,6 +75,7 @@ def main() -> None:
     deepcruiser demo                                   try everything on a built-in recogniser
     deepcruiser profile --system asr.py:system --data train/ -o asr.profile
     deepcruiser cover   --system asr.py:system --data test/ --profile asr.profile --partitions 20
+    deepcruiser monitor --system asr.py:system --data live/ --model asr.model --calibrate dev/
     deepcruiser fuzz    --system asr.py:system --data seeds/ --profile asr.profile --partitions 20 -o runs/asr
     deepcruiser replay  runs/asr 7
     deepcruiser report  runs/asr

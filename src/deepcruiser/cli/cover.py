@@ -11,6 +11,10 @@ from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
+from deepcruiser.monitor.alarm import Alarm
+from deepcruiser.monitor.monitor import Monitor
+from deepcruiser.report.format import printable
+from deepcruiser.trace import Run
 
 
 @click.command()
@@ -22,6 +26,7 @@ from deepcruiser.criteria import FIVE, criterion
     metavar="NAMES",
     help="Criteria to measure, separated by commas.  [default: BSCov,2-SBCov,BTCov,ISCov,WICov]",
 )
+@click.option("--monitor", metavar="FILE", help="A calibrated monitor, to mark unusual inputs.")
 @options.batch_size
 @options.json_output()
 def cover(
@@ -32,6 +37,7 @@ def cover(
     input_partitions: int,
     model: str | None,
     criteria: str | None,
+    monitor: str | None,
     batch_size: int,
     as_json: bool,
 ) -> None:
@@ -48,10 +54,24 @@ def cover(
     WICov    like ISCov, weighted by the probabilities of the successors visited
     """
     abstract = model_from(profile, partitions, input_partitions, model)
+    watch_over = None if monitor is None else Monitor.load(monitor, abstract)
+    unusual: dict[str, Alarm] = {}
+
+    def check(name: str, run: Run) -> None:
+        alarm = None if watch_over is None else watch_over.check(run)
+        if alarm is not None:
+            unusual[name] = alarm
+
     measured = [criterion(name.strip()) for name in criteria.split(",")] if criteria else FIVE
     with watching() as watch:
         report = cover_system(
-            abstract, system_from(system), data_from(data), criteria=measured, batch_size=batch_size, watch=watch
+            abstract,
+            system_from(system),
+            data_from(data),
+            criteria=measured,
+            batch_size=batch_size,
+            watch=watch,
+            inspect=check,
         )
     if as_json:
         result = {
@@ -63,8 +83,14 @@ def cover(
             "covered": {coverage.criterion.name: int(coverage.covered.sum()) for coverage in report.coverages},
             "skipped": report.skipped,
         }
+        if watch_over is not None:
+            result["unusual"] = {name: alarm.to_dict() for name, alarm in unusual.items()}
         click.echo(json.dumps(result, indent=2))
     else:
         click.echo(f"{abstract}\n{report.traces:,} inputs, {report.steps:,} steps")
         click.echo(report)
+        if watch_over is not None:
+            click.echo(f"{len(unusual):,} of {report.traces:,} inputs are unusual")
+        for name, alarm in sorted(unusual.items(), key=lambda item: -item[1].score):
+            click.echo(f"  {printable(name, width=80)}: {alarm}")
     print_skipped(report.skipped)

@@ -71,7 +71,8 @@ class StepMonitor:
         if self._problem:
             good = 0  # nothing after a state that is not finite can be believed
         elif good < len(finite):
-            self._problem = f"the state of step {self._steps + good} or its input holds NaN or infinite values"
+            state = self._steps + good + 1 - first
+            self._problem = f"state {state} or the input before it holds NaN or infinite values"
         if good:
             number, distance = self._reference.locate(states[:good])
             numbers = np.concatenate([self._last, number])
