@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -182,6 +183,7 @@ def test_what_is_not_finite_is_an_alarm_and_no_error(where: str) -> None:
     assert alarm.score == np.inf
     assert alarm.problem.startswith("state ")
     assert "NaN" in str(alarm)
+    json.dumps(alarm.to_dict(), allow_nan=False)
     steps = monitor.step_by_step()
     for state, x in zip(states[1:], inputs, strict=True):
         steps.update(state, x)

@@ -32,13 +32,13 @@ class Alarm:
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The alarm as JSON holds it."""
+        """The alarm as JSON holds it, which has no NaN and no infinity."""
         return {
             "score": None if self.problem else self.score,
             "threshold": self.threshold,
             "unusual": self.unusual,
-            "value": self.value,
-            "usual": self.usual,
+            "value": None if self.problem else self.value,
+            "usual": None if self.problem else self.usual,
             "steps": self.steps,
             "seconds": self.seconds,
             "scores": dict(self.scores),
