@@ -15,7 +15,7 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli.evaluate_options import partitions_from
 from deepcruiser.cli.progress import typed, watching
 from deepcruiser.cli.resolve import data_from, system_from
-from deepcruiser.errors import InputError
+from deepcruiser.errors import FileError, InputError
 from deepcruiser.evaluate import figures
 from deepcruiser.evaluate.attack import Victim
 from deepcruiser.evaluate.monitor import monitor as ask_monitor
@@ -64,6 +64,10 @@ def monitor(
     speech in other languages, and speaks the transcripts of attacked recordings.
     """
     figures.check_there()
+    try:
+        Path(output).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write to the folder {output!r}: {(error.strerror or str(error)).lower()}") from None
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         network = system_from(system)
         with watching() as watch:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from deepcruiser.evaluate.detection import Contrast, auc, recall, share
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.evaluate.detection import Contrast, Floats, auc, recall, share
 from deepcruiser.evaluate.experiment import narrowed, one_thread
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.monitor_sets import ATTACKED, Evidence, Sets, run_sets, wrong
@@ -17,7 +19,8 @@ from deepcruiser.evaluate.statistics import Estimate
 from deepcruiser.evaluate.tables import Row, Table, percent
 from deepcruiser.monitor.calibration import Calibration
 from deepcruiser.monitor.monitor import Monitor
-from deepcruiser.monitor.scores import DOUBT, SCORES
+from deepcruiser.monitor.scores import DOUBT, SCORES, state_similarity, transition_similarity
+from deepcruiser.trace import Trace
 
 #: What is compared, the monitor first: without the doubt of the system, then with it.
 DETECTORS = ("monitor", "monitor and doubt", DOUBT, "gaussian", "gaussian, two-sided", "projected gaussian", "random")
@@ -25,6 +28,7 @@ DETECTORS = ("monitor", "monitor and doubt", DOUBT, "gaussian", "gaussian, two-s
 
 def monitor(evidence: Evidence) -> Answer:
     """The evidence as tables, with a figure."""
+    began = time.perf_counter()
     with one_thread():
         sets = run_sets(evidence)
     rng = np.random.default_rng(evidence.seed)
@@ -55,8 +59,11 @@ def monitor(evidence: Evidence) -> Answer:
         Table("monitor-grids", tuple(by_grid), "**AUC of the monitor** on other grids."),
         Table("monitor-alarms", tuple(alarms(evidence, sets, main, rng)), calibration_text(main), {"alarms": shares}),
     ]
-    if sets.strangeness:
-        tables.append(Table("monitor-transcript", tuple(transcripts(sets, rng)), TRANSCRIPT, {"recall": shares}))
+    if sets.spoken:
+        models = [each.model for each in monitors.values()]
+        tables.append(
+            Table("monitor-transcript", tuple(transcripts(sets, models, rng)), TRANSCRIPT, {"recall": shares})
+        )
     return Answer(
         "monitor",
         "The abstract model as a watch",
@@ -64,6 +71,8 @@ def monitor(evidence: Evidence) -> Answer:
         data=Table("monitor-data", tuple(data(evidence, sets, main, with_doubt))),
         said=notes(evidence, sets),
         draw=lambda: draw(rows[auc], detectors),
+        seconds=time.perf_counter() - began,
+        runs=sets.runs,
     )
 
 
@@ -139,23 +148,29 @@ TRANSCRIPT = (
 )
 
 
-def transcripts(sets: Sets, rng: np.random.Generator) -> Iterator[Row]:
-    good, bad = sets.strangeness["originals"], sets.strangeness[ATTACKED]
-    for kind in ("states", "transitions"):
-        contrast = Contrast(
-            kind,
-            {kind: np.array([values[kind] for _, values in bad])},
-            {kind: np.array([values[kind] for _, values in good])},
-            np.array([each.item.cluster for each, _ in bad]),
-            np.array([each.item.cluster for each, _ in good]),
-        )
-        yield {
-            "Jaccard index of": kind,
-            "AUC": contrast.estimate(auc, kind, rng=rng),
-            "recall": contrast.estimate(recall, kind, rng=rng),
-            "median, originals": float(1 - np.median(contrast.good[kind])),
-            "median, attacked": float(1 - np.median(contrast.bad[kind])),
-        }
+def transcripts(sets: Sets, models: Sequence[AbstractModel], rng: np.random.Generator) -> Iterator[Row]:
+    for kind, similarity in (("states", state_similarity), ("transitions", transition_similarity)):
+        for model in models:
+            bad, good = (_unlike(sets.spoken[name], similarity, model) for name in (ATTACKED, "originals"))
+            contrast = Contrast(kind, {kind: bad[0]}, {kind: good[0]}, bad[1], good[1])
+            yield {
+                "Jaccard index of": kind,
+                "grid": model.name,
+                "AUC": contrast.estimate(auc, kind, rng=rng),
+                "recall": contrast.estimate(recall, kind, rng=rng),
+                "median, originals": float(1 - np.median(good[0])),
+                "median, attacked": float(1 - np.median(bad[0])),
+            }
+
+
+def _unlike(
+    pairs: Sequence[tuple[Observation, Observation]],
+    similarity: Callable[[AbstractModel, Trace, Trace], float],
+    model: AbstractModel,
+) -> tuple[Floats, Any]:
+    """How little recordings have in common with their transcripts, and their clusters."""
+    unlike = np.array([1 - similarity(model, one.trace, spoken.trace) for one, spoken in pairs])
+    return unlike, np.array([one.item.cluster for one, _ in pairs])
 
 
 def data(evidence: Evidence, sets: Sets, monitor: Monitor, with_doubt: Monitor) -> Iterator[Row]:

@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Moments
 from deepcruiser.audio import Audio
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.evaluate.attack import Attack, Victim, attack_once, choose_target
-from deepcruiser.evaluate.experiment import narrowed
 from deepcruiser.evaluate.observations import Gaussian, Item, Observation, half, items, observe
 from deepcruiser.evaluate.synthetic_sounds import SENTENCES, VARIANTS, has_espeak, music, speak
-from deepcruiser.monitor.scores import state_similarity, transition_similarity
 from deepcruiser.oracles import WordErrorRate
 from deepcruiser.stream import Progress
 from deepcruiser.trace import System
@@ -74,13 +71,13 @@ class Sets:
     attacked: dict[str, list[Observation]]
     #: Of each attack, whether it succeeded, and the signal-to-noise ratio.
     attempts: list[tuple[bool, float]]
-    #: Of originals and attacked ones: 1 - Jaccard index of the input and its synthesised transcript, by kind.
-    strangeness: dict[str, list[tuple[Observation, dict[str, float]]]]
+    #: Originals and attacked ones, each with its own transcript, synthesised.
+    spoken: dict[str, list[tuple[Observation, Observation]]]
 
     @property
     def runs(self) -> int:
         several = (self.calibration, self.fresh, self.tests, self.passing, self.failing, self.originals)
-        transcripts = sum(map(len, self.strangeness.values()))
+        transcripts = sum(map(len, self.spoken.values()))
         return sum(map(len, (*several, *self.far.values(), *self.attacked.values()))) + transcripts
 
 
@@ -126,12 +123,11 @@ def run_sets(evidence: Evidence) -> Sets:
     far |= {name: run(made, name) for name, made in _made(test_items, seed).items()}
     passing, failing = _mutants(evidence, run, tests)
     originals, attacked, attempts = _attacked(evidence, run, test_items)
-    model = narrowed(evidence.profile, evidence.components).abstract(evidence.partitions[0])
-    strange = {}
+    spoken = {}
     if has_espeak() and originals:
         for name, observations in (("originals", originals), (ATTACKED, attacked[ATTACKED])):
-            strange[name] = _transcripts(run, observations, model)
-    return Sets(calibration, fresh, tests, far, passing, failing, originals, attacked, attempts, strange)
+            spoken[name] = _spoken(run, observations)
+    return Sets(calibration, fresh, tests, far, passing, failing, originals, attacked, attempts, spoken)
 
 
 def wrong(evidence: Evidence, reference: str, observation: Observation) -> bool:
@@ -219,19 +215,7 @@ def _attacked(
     return originals, {ATTACKED: adversarial, SHUFFLED: noisy}, attempts
 
 
-def _transcripts(
-    run: Runner, observations: Sequence[Observation], model: AbstractModel
-) -> list[tuple[Observation, dict[str, float]]]:
-    """How unlike every recording is to its own transcript, synthesised."""
-    spoken = [replace(each.item, value=speak(str(each.output))) for each in observations]
-    again = run(spoken, "synthesised transcripts")
-    return [
-        (
-            one,
-            {
-                "states": 1 - state_similarity(model, one.trace, other.trace),
-                "transitions": 1 - transition_similarity(model, one.trace, other.trace),
-            },
-        )
-        for one, other in zip(observations, again, strict=True)
-    ]
+def _spoken(run: Runner, observations: Sequence[Observation]) -> list[tuple[Observation, Observation]]:
+    """Every recording with its own transcript, synthesised."""
+    texts = [replace(each.item, value=speak(str(each.output))) for each in observations]
+    return list(zip(observations, run(texts, "synthesised transcripts"), strict=True))
