@@ -63,9 +63,10 @@ BRUTE: dict[Score, Formula] = {
 def cells(model: dc.AbstractModel, trace: dc.Trace) -> plain.Cells:
     """The cells of one trace, found with nothing of the package but its projection."""
     states, inputs = model.projections.project([trace], ["-"])
+    grid, input_grid = model.grid, model.input_grid
     return (
-        plain.cells(states[0], model.grid.lower, model.grid.upper, model.grid.partitions),
-        plain.cells(inputs[0], model.input_grid.lower, model.input_grid.upper, model.input_grid.partitions),
+        plain.cells(states[0], grid.lower.tolist(), grid.upper.tolist(), grid.partitions),
+        plain.cells(inputs[0], input_grid.lower.tolist(), input_grid.upper.tolist(), input_grid.partitions),
     )
 
 

@@ -188,6 +188,9 @@ class _Timed:
         self._system = system
         self.seconds: list[float | None] = []
 
+    def __repr__(self) -> str:
+        return repr(self._system)
+
     def run(self, batch: Sequence[Any]) -> list[Run]:
         self.seconds = [getattr(value, "seconds", None) for value in batch]
         return self._system.run(batch)
