@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.evaluate.detection import Contrast, Floats, auc, recall, share
-from deepcruiser.evaluate.experiment import narrowed, one_thread
+from deepcruiser.evaluate.detectors import DETECTORS, FITTED, calibrated, contrasts, fitted, scores_of
+from deepcruiser.evaluate.experiment import one_thread
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
-from deepcruiser.evaluate.monitor_sets import ATTACKED, Evidence, Sets, run_sets, wrong
+from deepcruiser.evaluate.monitor_sets import ATTACKED, Evidence, Sets, run_sets
 from deepcruiser.evaluate.observations import Observation
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.statistics import Estimate
 from deepcruiser.evaluate.tables import Row, Table, percent
-from deepcruiser.monitor.calibration import Calibration
 from deepcruiser.monitor.monitor import Monitor
-from deepcruiser.monitor.scores import DOUBT, SCORES, state_similarity, transition_similarity
+from deepcruiser.monitor.scores import SCORES, state_similarity, transition_similarity
 from deepcruiser.trace import Trace
-
-#: What is compared, the monitor first: without the doubt of the system, then with it.
-DETECTORS = ("monitor", "monitor and doubt", DOUBT, "gaussian", "gaussian, two-sided", "projected gaussian", "random")
 
 
 def monitor(evidence: Evidence) -> Answer:
@@ -34,8 +31,10 @@ def monitor(evidence: Evidence) -> Answer:
     rng = np.random.default_rng(evidence.seed)
     monitors = {m: calibrated(evidence, sets, m) for m in evidence.partitions}
     main = monitors[evidence.partitions[0]]
-    with_doubt = calibrated(evidence, sets, evidence.partitions[0], doubt=True)
-    found = contrasts(evidence, sets, main, with_doubt)
+    others = {"monitor and doubt": calibrated(evidence, sets, evidence.partitions[0], doubt=True)}
+    if (trained := fitted(evidence, sets, main)) is not None:
+        others[FITTED] = trained
+    found = contrasts(evidence, sets, main, others)
     detectors = [name for name in DETECTORS if all(name in contrast.bad for contrast in found)]
     rows = {
         measure: [{**named(c), **{d: c.estimate(measure, d, rng=rng) for d in detectors}} for c in found]
@@ -68,52 +67,12 @@ def monitor(evidence: Evidence) -> Answer:
         "monitor",
         "The abstract model as a watch",
         tuple(tables),
-        data=Table("monitor-data", tuple(data(evidence, sets, main, with_doubt))),
+        data=Table("monitor-data", tuple(data(evidence, sets, main, others))),
         said=notes(evidence, sets),
         draw=lambda: draw(rows[auc], detectors),
         seconds=time.perf_counter() - began,
         runs=sets.runs,
     )
-
-
-def calibrated(evidence: Evidence, sets: Sets, partitions: int, *, doubt: bool = False) -> Monitor:
-    """The monitor on one grid, which takes traces that are projected already."""
-    plain = Monitor(narrowed(evidence.profile, evidence.components).abstract(partitions))
-    clean = [observation.reading(plain, doubt=doubt) for observation in sets.calibration]
-    return Monitor(plain.model, Calibration.of(clean, alarm_rate=evidence.alarm_rate))
-
-
-def contrasts(evidence: Evidence, sets: Sets, monitor: Monitor, with_doubt: Monitor | None = None) -> list[Contrast]:
-    """What is to be told from what."""
-    bad = [each for each in sets.tests if each.item.text and wrong(evidence, each.item.text, each)]
-    right = [each for each in sets.tests if each.item.text and not wrong(evidence, each.item.text, each)]
-    pairs = [(f"answers with more than {percent(evidence.wer_above)} wrong words", bad, right)]
-    pairs += [(name, observations, sets.tests) for name, observations in sets.far.items()]
-    pairs += [("mutants that fail", sets.failing, sets.passing)]
-    pairs += [(name, observations, sets.originals) for name, observations in sets.attacked.items()]
-
-    def scored(observations: Sequence[Observation]) -> dict[str, Any]:
-        rows = [scores_of(each, evidence.seed, monitor, with_doubt) for each in observations]
-        names = set.intersection(*map(set, rows)) if rows else set()
-        return {name: np.array([row[name] for row in rows]) for name in names}
-
-    def clusters(observations: Sequence[Observation]) -> Any:
-        return np.array([each.item.cluster for each in observations])
-
-    return [
-        Contrast(name, scored(one), scored(other), clusters(one), clusters(other))
-        for name, one, other in pairs
-        if one and other
-    ]
-
-
-def scores_of(observation: Observation, seed: int, monitor: Monitor, with_doubt: Monitor | None) -> dict[str, float]:
-    """Everything that is compared, for one input."""
-    reading = observation.reading(monitor, doubt=True)
-    scores = {"monitor": monitor.score(reading), **reading.scores, **observation.baselines(seed)}
-    if with_doubt is not None and DOUBT in reading.scores:
-        scores["monitor and doubt"] = with_doubt.score(reading)
-    return scores
 
 
 def named(contrast: Contrast) -> Row:
@@ -173,27 +132,27 @@ def _unlike(
     return unlike, np.array([one.item.cluster for one, _ in pairs])
 
 
-def data(evidence: Evidence, sets: Sets, monitor: Monitor, with_doubt: Monitor) -> Iterator[Row]:
+def data(evidence: Evidence, sets: Sets, monitor: Monitor, others: Mapping[str, Monitor]) -> Iterator[Row]:
     """A row for every input that was run."""
     groups = {"calibration": sets.calibration, "fresh": sets.fresh, "tests": sets.tests, **sets.far}
     groups |= {"passing mutants": sets.passing, "failing mutants": sets.failing}
     groups |= {"originals": sets.originals, **sets.attacked}
     for group, observations in groups.items():
         for each in observations:
-            scores = scores_of(each, evidence.seed, monitor, with_doubt)
+            scores = scores_of(each, evidence.seed, monitor, others)
             yield {"set": group, "input": each.item.name, "output": each.output, **scores}
 
 
 def notes(evidence: Evidence, sets: Sets) -> tuple[str, ...]:
     text = (
-        "*monitor* is the largest standardised score of the five, without the doubt; *gaussian* the mean squared "
-        "Mahalanobis distance of all numbers of the states from those of the calibration set, *two-sided* if too near "
-        "is as strange as too far; *projected gaussian* the same of the "
-        f"{evidence.components} components from the profile. Recordings are at most "
-        f"{evidence.longest:g} s long. Far recordings are compared with all of the test data, mutants and attacked "
-        "recordings with those that pass and with their originals. Intervals draw whole speakers (seeds, recordings) "
-        "again. A mutant fails if its answer differs from its seed's by more than "
-        f"{percent(evidence.wer_above)} of the words."
+        "*monitor* is the largest standardised score of the five, without the doubt. *fitted monitor* is a logistic "
+        "model of the five and the doubt, fitted to right and wrong answers in the calibration set. *gaussian* is the "
+        "mean squared Mahalanobis distance of all numbers of the states from those of the calibration set, *two-sided* "
+        "if too near is as strange as too far; *projected gaussian* is the same of the "
+        f"{evidence.components} components from the profile. Recordings are at most {evidence.longest:g} s long. Far "
+        "recordings are compared with all of the test data, mutants that fail with those that pass, and attacked "
+        "recordings with their originals. Intervals draw whole speakers (seeds, recordings) again. A mutant fails if "
+        f"its answer differs from its seed's by more than {percent(evidence.wer_above)} of the words."
     )
     if not sets.attempts:
         return (text,)
