@@ -19,6 +19,7 @@ from deepcruiser.monitor.scores import (
     SURPRISE,
     TRANSITIONS,
     Score,
+    outside_share,
     state_similarity,
     transition_similarity,
 )
@@ -78,6 +79,7 @@ def test_all_scores_equal_the_loops(case: Case) -> None:
     assert set(BRUTE) == set(SCORES)
     for trace in tests:
         T = cells(model, trace)
+        assert outside_share(model.visits(trace)) == len(set(T[0]) - M.states) / len(set(T[0]))
         for score, brute in BRUTE.items():
             values = brute(M, T)
             expected = sum(values) / len(values) if values else 0.0

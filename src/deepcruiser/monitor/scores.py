@@ -14,6 +14,7 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
 from deepcruiser.monitor.steps import FloatArray, Reference, Steps
 from deepcruiser.trace import Trace
 
@@ -82,6 +83,12 @@ SCORES = (OUTSIDE, DISTANCE, TRANSITIONS, CHOICES, SURPRISE)
 
 #: The name of the score that comes from the system and not from the trace.
 DOUBT = "doubt"
+
+
+def outside_share(visits: Visits) -> float:
+    """|S_T - S_M| / |S_T|: `OUTSIDE` of a set of cells, which is what a campaign keeps of a run."""
+    cells = len(visits.states) + len(visits.outside)
+    return len(visits.outside) / cells if cells else 0.0
 
 
 def steps_of(model: AbstractModel, trace: Trace) -> Steps:
