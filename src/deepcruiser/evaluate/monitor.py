@@ -151,8 +151,9 @@ def notes(evidence: Evidence, sets: Sets) -> tuple[str, ...]:
         "if too near is as strange as too far; *projected gaussian* is the same of the "
         f"{evidence.components} components from the profile. Recordings are at most {evidence.longest:g} s long. Far "
         "recordings are compared with all of the test data, mutants that fail with those that pass, and attacked "
-        "recordings with their originals. Intervals draw whole speakers (seeds, recordings) again. A mutant fails if "
-        f"its answer differs from its seed's by more than {percent(evidence.wer_above)} of the words."
+        "recordings with their originals. Intervals draw whole speakers (seeds, recordings) again. The "
+        f"mutants are those of a campaign of {evidence.inputs:,} runs; one fails if its answer differs from its seed's "
+        f"by more than {percent(evidence.wer_above)} of the words."
     )
     if not sets.attempts:
         return (text,)

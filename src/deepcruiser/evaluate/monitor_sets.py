@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,20 +13,21 @@ import numpy as np
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Moments
 from deepcruiser.audio import Audio
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.fuzz import fuzz
+from deepcruiser.errors import InputError
 from deepcruiser.evaluate.attack import Attack, Victim, attack_once, choose_target
 from deepcruiser.evaluate.observations import Gaussian, Item, Observation, half, items, observe
 from deepcruiser.evaluate.synthetic_sounds import SENTENCES, VARIANTS, has_espeak, music, speak
 from deepcruiser.oracles import WordErrorRate
 from deepcruiser.stream import Progress
 from deepcruiser.trace import System
-from deepcruiser.transformations import PAPER, Validity, allowed
 
 #: Recordings that are attacked last at most this long, so that an attack takes seconds.
 ATTACKED_SECONDS = 2.5
 ATTACKED, SHUFFLED = "adversarial audio", "the same noise, shuffled"
 MUSIC = 60
-#: Mutants of each seed, of which half have one change and half two.
+#: Runs of the campaign for each of its seeds.
 MUTANTS = 4
 
 
@@ -121,7 +122,7 @@ def run_sets(evidence: Evidence) -> Sets:
         for name, data in evidence.far.items()
     }
     far |= {name: run(made, name) for name, made in _made(test_items, seed).items()}
-    passing, failing = _mutants(evidence, run, tests)
+    passing, failing = _mutants(evidence, run, test_items)
     originals, attacked, attempts = _attacked(evidence, run, test_items)
     spoken = {}
     if has_espeak() and originals:
@@ -155,35 +156,40 @@ def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
     return found
 
 
-def _mutants(
-    evidence: Evidence, run: Runner, tests: Sequence[Observation]
-) -> tuple[list[Observation], list[Observation]]:
-    """Mutants that keep their seed's answer, and mutants that lose it."""
-    seeds = tests[: evidence.inputs // MUTANTS]
-    answers = {seed.item.name: str(seed.output) for seed in seeds}
-    mutants = [item for seed in seeds for item in _changed(seed.item, evidence.seed)]
-    passing: list[Observation] = []
-    failing: list[Observation] = []
-    for observation in run(mutants, "mutants"):
-        answer = answers[observation.item.cluster]
-        (failing if wrong(evidence, answer, observation) else passing).append(observation)
-    return passing, failing
+@dataclass(frozen=True)
+class Seed:
+    """A seed of the campaign."""
+
+    id: str
+    input: Any
+    text: str
 
 
-def _changed(seed: Item, number: int) -> Iterator[Item]:
-    """Mutants of one seed as a campaign without a guide draws them."""
-    rng = np.random.default_rng([number, *seed.name.encode()])
-    for count in range(MUTANTS):
-        value, applied = seed.value, list[Any]()
-        try:
-            for _ in range(1 + count % 2):
-                kinds = allowed(applied, PAPER)
-                applied.append(kinds[int(rng.integers(len(kinds)))].draw(rng))
-                value = applied[-1](value)
-            if Validity().reason(seed.value, value) is None:
-                yield Item(f"{seed.name} {applied}", value, seed.name)
-        except DeepCruiserError:
-            continue  # such as silence only after a trim
+def _mutants(evidence: Evidence, run: Runner, tests: Sequence[Item]) -> tuple[list[Observation], list[Observation]]:
+    """What passed and what failed in a campaign, in which a mutant fails if it loses its seed's answer."""
+    seeds = [Seed(item.name, item.value, item.text) for item in tests[: evidence.inputs // MUTANTS]]
+    progress = Progress(evidence.inputs, stage="campaign", watch=evidence.watch)
+    record = fuzz(
+        evidence.system,
+        evidence.profile.abstract(evidence.partitions[0]),
+        seeds,
+        folder=evidence.folder / "work" / "campaign",
+        oracle=WordErrorRate(above=evidence.wer_above, against="output"),
+        seed=evidence.seed,
+        runs=evidence.inputs,
+        limit_seconds=None,
+        workers=0,
+        watch=lambda status: progress.advance(sum(isinstance(event, Ran) for event in status.events)),
+    )
+    passing: list[Item] = []
+    failing: list[Item] = []
+    for event in record.runs:
+        if event.outcome in ("kept", "dropped") or event.reason == "wrong":
+            parent = record.tests[event.parent]
+            value = record.inputs.make(parent.seed, (*parent.recipe, *event.changes))
+            kind = failing if event.outcome == "failed" else passing
+            kind.append(Item(f"mutant {event.number}", value, parent.seed))
+    return run(passing, "passing mutants"), run(failing, "failing mutants")
 
 
 def _attacked(
