@@ -63,7 +63,7 @@ def monitor(
     The baselines are the system's doubt, a Gaussian on the states, and chance. Where espeak-ng is installed, it makes
     speech in other languages, and speaks the transcripts of attacked recordings.
     """
-    figures.check_there()
+    figures.check_matplotlib()
     try:
         Path(output).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -14,7 +14,7 @@ import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
-from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.errors import InputError
 from deepcruiser.monitor.alarm import Alarm
@@ -100,7 +100,7 @@ def monitor(
     alarms = sum(row.alarm is not None for row in checked)
     for line in _json(checked, neighbours) if as_json else _table(watch_over, checked, alarms, neighbours):
         click.echo(line)
-    tell_skipped(skipped)
+    print_skipped(skipped)
     sys.exit(1 if _too_many(watch_over, alarms, len(checked), fail_above) else 0)
 
 

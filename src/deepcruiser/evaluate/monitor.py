@@ -68,7 +68,7 @@ def monitor(evidence: Evidence) -> Answer:
         "The abstract model as a watch",
         tuple(tables),
         data=Table("monitor-data", tuple(data(evidence, sets, main, others))),
-        said=notes(evidence, sets),
+        notes=notes(evidence, sets),
         draw=lambda: draw(rows[auc], detectors),
         seconds=time.perf_counter() - began,
         runs=sets.runs,
