@@ -7,43 +7,37 @@ import json
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from deepcruiser.abstraction.profile import Profile
+from deepcruiser.cli import options
 from deepcruiser.cli.evaluate_options import partitions_from
 from deepcruiser.cli.progress import typed, watching
-from deepcruiser.cli.resolve import data_from, system_from
-from deepcruiser.errors import FileError, InputError
-from deepcruiser.evaluate import figures
-from deepcruiser.evaluate.attack import Victim
-from deepcruiser.evaluate.monitor import monitor as ask_monitor
-from deepcruiser.evaluate.monitor_sets import Evidence
-from deepcruiser.evaluate.result import device_of
-from deepcruiser.evaluate.tables import as_json as tables_as_json
-from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE
-from deepcruiser.systems.builtin.speech.recogniser import English
-from deepcruiser.trace import System
+from deepcruiser.errors import FileError, InputError, reason
+
+if TYPE_CHECKING:  # what the question needs is imported when it is asked
+    from deepcruiser.evaluate.attack import Victim
+    from deepcruiser.trace import System
 
 
 @click.command()
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network, or a built-in one.")
+@options.system
 @click.option("--profile", required=True, metavar="FILE", help="The profile of the network on its training data.")
 @click.option(
     "--clean", multiple=True, required=True, metavar="PATH", help="Held-out clean data to calibrate on; repeatable."
 )
-@click.option("--data", multiple=True, required=True, metavar="PATH", help="Test data with texts; repeatable.")
+@options.data("Test data with texts; repeatable.", multiple=True)
 @click.option("--far", multiple=True, metavar="NAME=PATH", help="Recordings unlike the profiled ones; repeatable.")
-@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the answer and the work go.")
+@options.output("The folder for the results and the work.", metavar="FOLDER")
 @click.option("--partitions", default="20,10,50,100", show_default=True, help="The grids, the main one first.")
-@click.option("--components", default=3, show_default=True, help="Components of the profile that are used.")
-@click.option("--inputs", default=600, show_default=True, help="The most inputs of a set of recordings.")
-@click.option("--attacks", default=60, show_default=True, help="Attacked recordings; the recogniser in the box only.")
+@click.option("--components", default=3, show_default=True, help="Number of components of the profile to use.")
+@click.option("--inputs", default=600, show_default=True, help="The most inputs of a set, and runs of the campaign.")
+@click.option("--attacks", default=60, show_default=True, help="Number of attacks on the built-in recogniser.")
 @click.option("--wer-above", default=0.3, show_default=True, help="A larger word error rate is a wrong answer.")
-@click.option("--alarm-rate", default=0.01, show_default=True, help="The alarm rate to calibrate.")
-@click.option("--seed", default=0, show_default=True, help="Random seed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+@click.option("--alarm-rate", default=0.01, show_default=True, help="The share of clean inputs that raise an alarm.")
+@options.seed
+@options.json_output("Print the tables as JSON.")
 @click.pass_context
 def monitor(
     ctx: click.Context,
@@ -53,22 +47,31 @@ def monitor(
     clean: tuple[str, ...],
     data: tuple[str, ...],
     far: tuple[str, ...],
-    output: str,
+    output: Path,
     partitions: str,
     as_json: bool,
-    **options: Any,
+    **settings: Any,
 ) -> None:
     """Measure how well a monitor detects wrong answers, strange recordings, failing mutants and attacks.
 
     The baselines are the system's doubt, a Gaussian on the states, and chance. Where espeak-ng is installed, it makes
     speech in other languages, and speaks the transcripts of attacked recordings.
     """
+    from deepcruiser.abstraction.profile import Profile
+    from deepcruiser.cli.resolve import system_from
+    from deepcruiser.evaluate import figures
+    from deepcruiser.evaluate.monitor import monitor as ask_monitor
+    from deepcruiser.evaluate.monitor_sets import Evidence
+    from deepcruiser.evaluate.result import device_of
+    from deepcruiser.evaluate.tables import as_json as tables_as_json
+
     figures.check_matplotlib()
     try:
-        Path(output).mkdir(parents=True, exist_ok=True)
+        output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"cannot write to the folder {output!r}: {(error.strerror or str(error)).lower()}") from None
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+        raise FileError(f"cannot write to the folder {str(output)!r}: {reason(error)}") from None
+    # Systems may print, and standard output belongs to the JSON.
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         network = system_from(system)
         with watching() as watch:
             answer = ask_monitor(
@@ -78,27 +81,31 @@ def monitor(
                     clean=_all(clean),
                     tests=_all(data),
                     far=dict(map(_named, far)),
-                    folder=Path(output),
+                    folder=output,
                     victim=_victim(network),
                     partitions=partitions_from(partitions),
                     watch=watch,
-                    **options,
+                    **settings,
                 )
             )
-        where = answer.write(Path(output), command=typed(ctx), seed=options["seed"], device=device_of(network))
+        path = answer.write(output, command=typed(ctx), seed=settings["seed"], device=device_of(network))
     if as_json:
         click.echo(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
         return
     for table in answer.tables:
         click.echo(f"{table.caption}\n{table.markdown()}".lstrip())
-    click.echo(f"written to {where}, with the tables (.csv) and the figure (.svg, .png) beside it")
+    click.echo(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
 def _all(paths: tuple[str, ...]) -> list[Any]:
+    from deepcruiser.cli.resolve import data_from
+
     return list(chain.from_iterable(map(data_from, paths)))
 
 
 def _named(given: str) -> tuple[str, Any]:
+    from deepcruiser.cli.resolve import data_from
+
     name, equals, path = given.partition("=")
     if not (name and equals and path):
         raise InputError(f"--far {given!r} is not a name and a path; use noise=recordings/noise")
@@ -107,4 +114,8 @@ def _named(given: str) -> tuple[str, Any]:
 
 def _victim(system: System) -> Victim | None:
     """The recogniser in the box with its gradients; no other system is attacked."""
+    from deepcruiser.evaluate.attack import Victim
+    from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE
+    from deepcruiser.systems.builtin.speech.recogniser import English
+
     return Victim(system.net, ALPHABET, RATE, system.fingerprint) if isinstance(system, English) else None

@@ -7,13 +7,13 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
+from deepcruiser.cli import options
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.errors import InputError
@@ -31,33 +31,32 @@ _UNLIKELY = 0.01
 
 
 @click.command()
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network to watch, or a built-in one.")
-@click.option("--data", required=True, metavar="PATH", help="The inputs to check: a corpus on disk, or FILE.py:NAME.")
-@click.option("--model", type=click.Path(path_type=Path), help="A saved model of the network.")
-@click.option("--profile", type=click.Path(path_type=Path), help="A profile of the network, instead of a model.")
-@click.option("--partitions", type=int, help="Intervals per component of the states; with --profile.")
-@click.option("--input-partitions", default=10, show_default=True, help="The same for the inputs; with --profile.")
-@click.option("--monitor", "saved", type=click.Path(path_type=Path), help="A calibrated monitor, saved with -o.")
+@options.system
+@options.data("The inputs to check: a corpus on disk, or FILE.py:NAME.")
+@options.model_source
+@click.option("--monitor", "saved", metavar="FILE", help="A calibrated monitor, saved with -o.")
 @click.option("--calibrate", metavar="PATH", help="Held-out clean data, from which to learn what is usual.")
 @click.option("--bad", metavar="PATH", help="Examples of bad inputs, to weigh the scores; with --calibrate.")
 @click.option("--alarm-rate", default=0.01, show_default=True, help="The share of clean inputs that raise an alarm.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Save the calibrated monitor to this file.")
-@click.option("--nearest", "count", default=0, help="Training sequences to name for each alarm; with --profile.")
+@click.option("-o", "--output", metavar="FILE", help="The file to save the calibrated monitor to.")
+@click.option(
+    "--nearest", "count", default=0, help="Number of training sequences to name for an alarm; with --profile."
+)
 @click.option("--fail-above", type=float, help="Exit with status 1 if a larger share of the inputs raises an alarm.")
-@click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON object for each input, the worst first.")
+@options.batch_size
+@options.json_output("Print a JSON object for each input, the worst first.")
 def monitor(
     system: str,
     data: str,
-    model: Path | None,
-    profile: Path | None,
+    profile: str | None,
     partitions: int | None,
     input_partitions: int,
-    saved: Path | None,
+    model: str | None,
+    saved: str | None,
     calibrate: str | None,
     bad: str | None,
     alarm_rate: float,
-    output: Path | None,
+    output: str | None,
     count: int,
     fail_above: float | None,
     batch_size: int,
@@ -117,7 +116,7 @@ class Checked:
 def _monitor(
     model: AbstractModel,
     system: System,
-    saved: Path | None,
+    saved: str | None,
     calibrate: str | None,
     bad: str | None,
     alarm_rate: float,
@@ -148,7 +147,7 @@ def _checked(monitor: Monitor, seen: Seen) -> Checked:
 
 
 def _neighbours(
-    system: System, profile: Path, model: AbstractModel, inputs: Any, checked: Sequence[Checked], count: int
+    system: System, profile: str, model: AbstractModel, inputs: Any, checked: Sequence[Checked], count: int
 ) -> dict[str, list[Neighbour]]:
     """The training sequences nearest to what raised each alarm; the inputs are run once more for it."""
     loaded, found = Profile.load(profile), {}
