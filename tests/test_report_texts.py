@@ -53,6 +53,7 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
         "comparison": {"rows": [], "sentences": []},
         "state_space": [None],
         "transformations": [[]],
+        "unusual": [{"rows": [], "furthest": []}],
         "failures": [
             {"campaign": 0, "number": 1, "seed": "a|b", "recipe": ["@all http://evil"], "kind": "wrong", "score": 1.0}
         ],

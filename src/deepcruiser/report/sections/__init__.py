@@ -15,8 +15,18 @@ from deepcruiser.report.sections.reproduce import REPRODUCE
 from deepcruiser.report.sections.state_space import STATE_SPACE
 from deepcruiser.report.sections.summary import SUMMARY
 from deepcruiser.report.sections.transformations import TRANSFORMATIONS
+from deepcruiser.report.sections.unusual import UNUSUAL
 
-SECTIONS: tuple[Section, ...] = (SUMMARY, COMPARISON, COVERAGE, STATE_SPACE, TRANSFORMATIONS, FAILURES, REPRODUCE)
+SECTIONS: tuple[Section, ...] = (
+    SUMMARY,
+    COMPARISON,
+    COVERAGE,
+    STATE_SPACE,
+    UNUSUAL,
+    TRANSFORMATIONS,
+    FAILURES,
+    REPRODUCE,
+)
 
 
 def collect(report: ReportData, *, page: bool = False) -> dict[str, Any]:
