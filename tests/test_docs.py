@@ -131,7 +131,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     if importlib.util.find_spec("h5py"):
         write_keras(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # python is this one
-    monkeypatch.setattr(sys.modules["deepcruiser.cli.demo"], "RUNS", 96)  # of 480: numbers are not compared
+    monkeypatch.setattr("deepcruiser.cli.demo.RUNS", 96)  # of 480: numbers are not compared
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     known = set(sys.modules)
