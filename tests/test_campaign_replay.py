@@ -132,7 +132,7 @@ def test_a_changed_seed_is_named(folder: Path) -> None:
 
 def test_a_changed_library_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = a_failure(folder, bracket_changes.InsertRound)
-    monkeypatch.setattr(bracket_changes, "_put", lambda text, where, new: text + new + "a")
+    monkeypatch.setattr(bracket_changes, "_insert", lambda text, where, new: text + new + "a")
     (*_, first) = sorted(test.replay(toy.Reader()).differences, key=lambda said: said.startswith("the input"))
     assert first == "the input differs: neither the seed nor the versions changed, so it may be the machine"
     assert test.record is not None
