@@ -157,7 +157,7 @@ def test_all_files_broken(folder: Path) -> None:
         ("--system net.py:net --data train -o x", "is a bare Net: wrap it"),
         (
             "--system net.onyx --data train -o x",
-            "or a built-in system (brackets, english, english+lm)",
+            "or a built-in system (brackets, english, english-letters)",
         ),
         (
             "--system bad.py:system --data train -o x",

@@ -34,7 +34,11 @@ OTHERS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/READ
 ALL = [ROOT / "README.md", *PAGES, *(ROOT / name for name in OTHERS)]
 
 #: The packages of extras that a page is about.
-NEEDED = {"onnx.md": ("onnx", "onnxruntime", "ai_edge_litert"), "monitor.md": ("fastapi", "httpx")}
+NEEDED = {
+    "decoding.md": ("flashlight",),
+    "onnx.md": ("onnx", "onnxruntime", "ai_edge_litert"),
+    "monitor.md": ("fastapi", "httpx"),
+}
 
 #: What the examples import as the user's own.
 RECOGNISER = '''

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from string import ascii_lowercase
 
 import jiwer
 import numpy as np
@@ -13,10 +14,13 @@ import torch
 from click.testing import CliRunner
 
 import deepcruiser as dc
-from deepcruiser.cli import main
-from deepcruiser.systems.builtin.speech import SEEDS, WEIGHTS
+from deepcruiser.cli import builtin, main
+from deepcruiser.decoding import has_beam_search
+from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL, SEEDS, WEIGHTS, recogniser
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, front
 from deepcruiser.systems.builtin.speech.recogniser import English
+
+needs_beam_search = pytest.mark.skipif(not has_beam_search(), reason="flashlight-text is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -126,9 +130,40 @@ def test_importing_the_package_loads_no_weights() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_with_the_language_model(seeds: list[dc.Sample]) -> None:
-    weighed = dc.load_system("english+lm").run([sample.input for sample in seeds[:8]])
-    assert jiwer.wer([sample.text for sample in seeds[:8]], [run.output for run in weighed]) < 0.3  # type: ignore[misc]
+@needs_beam_search
+def test_english_is_written_in_known_words_alone_and_in_a_batch(seeds: list[dc.Sample]) -> None:
+    system = dc.load_system("english")
+    assert repr(system) == "English recogniser of words (lstms.3: h)"
+    inputs = [sample.input for sample in seeds]
+    heard = [run.output for run in system.run(inputs)]
+    assert heard == [system.run([each])[0].output for each in inputs]
+    assert heard == [run.output for run in dc.load_system("english").run(inputs)]
+    assert jiwer.wer([str(sample.text) for sample in seeds], heard) < 0.1
+    known = set(dc.read_language_model(LANGUAGE_MODEL).words)
+    assert {word for text in heard for word in text.split()} <= known
+    assert known.issuperset(ascii_lowercase)  # what is spelled consists of letters
+
+
+@needs_beam_search
+def test_noise_gives_known_words_too() -> None:
+    known = set(dc.read_language_model(LANGUAGE_MODEL).words)
+    for run in dc.load_system("english").run(list(sounds().values())):
+        assert set(run.output.split()) <= known
+
+
+def test_without_flashlight_it_decodes_letters_and_says_so(
+    english: English, seeds: list[dc.Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recogniser, "has_beam_search", lambda: False)
+    with pytest.warns(UserWarning, match="flashlight-text is not installed .* decodes letter by letter"):
+        system = dc.load_system("english")
+    assert repr(system) == "English recogniser of letters (lstms.3: h)"
+    assert system.run([seeds[0].input])[0].output == english.run([seeds[0].input])[0].output
+    builtin.system.cache_clear()
+    result = CliRunner().invoke(main, ["transcribe", str(seeds[0].path)])
+    builtin.system.cache_clear()
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("note: the package flashlight-text is not installed")
 
 
 def test_transcribe(seeds: list[dc.Sample], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import lzma
 import shutil
 from pathlib import Path
 
@@ -12,8 +13,9 @@ import pytest
 import torch
 
 import deepcruiser as dc
+from deepcruiser.decoding import ctc_beam, has_beam_search, read_language_model
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, Shape
-from training import shapes, synthesise, texts, train, voices
+from training import language_model, shapes, synthesise, texts, train, voices
 from training.graphs import Graphs, Scores
 from training.pool import Pool
 from training.prepare import is_held_out, main, pcm, speaker
@@ -206,3 +208,38 @@ def test_texts_of_a_shard_depend_on_its_number_alone(monkeypatch: pytest.MonkeyP
     assert one == same != other
     assert not [text for text in one if texts.is_held_out(text) and text.startswith("sentence")]
     assert all(texts.is_held_out(text) for text in synthesise.shard_texts(0, 8, held=True))
+
+
+def test_lines_have_todays_spellings(tmp_path: Path) -> None:
+    path = tmp_path / "old.txt"
+    path.write_text("come  to morrow or to day\n\nto day's any things every thing\n")
+    assert list(language_model.lines(path)) == ["come tomorrow or today", "to day's any things everything"]
+    with lzma.open(tmp_path / "old.txt.xz", "wt") as file:
+        file.write("to night")
+    assert list(language_model.lines(tmp_path / "old.txt.xz")) == ["tonight"]
+
+
+def test_the_vocabulary_has_frequent_words_those_of_the_rules_and_letters(tmp_path: Path) -> None:
+    read = ["the river is deep", "the stone in the river", "once is not"]
+    words = language_model.vocabulary(read, ["erase q", "june third"])
+    assert words == sorted({"the", "river", "is", "erase", "june", "third", *"abcdefghijklmnopqrstuvwxyz"})
+    path = tmp_path / "books.txt"
+    path.write_text("\n".join(read))
+    made_up = language_model.by_rule([path], 50, seed=0)
+    assert made_up == language_model.by_rule([path], 50, seed=0) != language_model.by_rule([path], 50, seed=1)
+    assert all(is_plain(text) for text in made_up)
+
+
+@pytest.mark.skipif(
+    not (shutil.which("lmplz") and shutil.which("build_binary") and has_beam_search()),
+    reason="KenLM's programs or flashlight-text are not here",
+)
+def test_a_language_model_is_built_by_kenlm(tmp_path: Path) -> None:
+    sentences = ["the river is deep", "the river is cold", "a stone is cold"] * 4 + ["r i v e r"] * 4
+    programs = Path(shutil.which("lmplz") or "").parent
+    language_model.build(sentences, [*"the river is deep cold stone".split(), *"river", "a"], programs, tmp_path / "lm")
+    model = read_language_model(tmp_path / "lm")
+    assert set(model.words) == {"the", "river", "is", "deep", "cold", "stone", "a", *"river"}
+    certain = np.eye(28)[["_ abcdefghijklmnopqrstuvwxyz".index(letter) for letter in "the rive_r is cold"]]
+    text = ctc_beam(certain * 0.9 + 0.1 / 28, "_ abcdefghijklmnopqrstuvwxyz", blank=0, language_model=model)
+    assert text == "the river is cold"

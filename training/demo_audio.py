@@ -1,7 +1,7 @@
 """Make the audio of the demo: python -m training.demo_audio -o src/deepcruiser/systems/builtin/speech/data/demo
 
 `seeds` are what the demo changes: sentences of demo_sentences.txt, each said by five of ten voices, at one of three
-paces each, and transcribed letter by letter by the recogniser in the box from the compressed file. 120 that are
+paces each, and transcribed by the recogniser in the box (`english`) from the compressed file. 120 that are
 recognised without an error are chosen, each sentence once, in an order by lot, each time the voice chosen least so
 far; and from the other sentences 20 that are not, by lot, so that the demo also has ordinary tests. `profile` is what
 it profiles the network on: the sentences that no seed says and texts by rule, in voices drawn as for training,
@@ -32,7 +32,7 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.oracles import WordErrorRate
 from deepcruiser.systems.builtin.speech.network import RATE
-from deepcruiser.systems.builtin.speech.recogniser import English
+from deepcruiser.systems.builtin.speech.recogniser import load
 from training import texts, voices
 from training.prepare import pcm
 from training.voices import Voice
@@ -187,7 +187,7 @@ def main() -> None:
         if known := occurring(sentences, path):
             raise SystemExit(f"{path} has {len(known)} of our sentences, such as {known[0]!r}; write others")
     tried = say_all(seed_rows(rng, sentences), SEED_SECONDS)
-    runs = English().run([each.audio for each in tried])
+    runs = load(with_language_model=True).run([each.audio for each in tried])
     perfect = [WordErrorRate().score(each.text, run.output) == 0 for each, run in zip(tried, runs, strict=True)]
     seeds = choose(rng, tried, perfect)
     in_all, right, taken = (

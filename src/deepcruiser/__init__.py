@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from deepcruiser.corpora import Corpus, Sample, read_corpus
     from deepcruiser.coverage import Coverage, CoverageReport, cover
     from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
-    from deepcruiser.decoding import NgramModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
+    from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, LogMel, LogSpectrogram
     from deepcruiser.monitor.alarm import Alarm
@@ -75,13 +75,13 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "ISCov",
     "InputError",
     "KerasSystem",
+    "LanguageModel",
     "LogMel",
     "LogSpectrogram",
     "MFCC",
     "MismatchError",
     "Monitor",
     "Mutations",
-    "NgramModel",
     "OnnxSystem",
     "Oracle",
     "ProcessSystem",
@@ -137,7 +137,7 @@ _NAMES = {
     "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
     "deepcruiser.criteria": ("BSCov", "BTCov", "Criterion", "ISCov", "SBCov", "WICov", "criterion", "literal_iscov"),
     "deepcruiser.decoding": (
-        "NgramModel",
+        "LanguageModel",
         "classify",
         "ctc_beam",
         "ctc_greedy",

@@ -25,10 +25,9 @@ COMMANDS = {
     "export": "Write the abstract model of a profile to a file.",
     "evaluate": "Ask the research questions of the paper about a system.",
     "transcribe": "Transcribe recordings with the built-in recogniser.",
-    "language-model": "Build a language model of words from texts.",
 }
 #: Commands that write their only file at the end.
-_WRITE_AT_THE_END = ("profile", "cover", "export", "language-model")
+_WRITE_AT_THE_END = ("profile", "cover", "export")
 
 
 class Commands(click.Group):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+
+import click
 
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.corpora import Corpus, read_corpus
@@ -27,7 +30,7 @@ class Text:
 
 
 def is_built_in(given: str) -> bool:
-    """Whether this names a built-in system: `english`, or `brackets:7`, trained with another random seed."""
+    """Whether this names a built-in system; `brackets:7` is `brackets` trained with another random seed."""
     name, _, seed = given.partition(":")
     return given in BUILT_IN or (name == "brackets" and seed.isdecimal())
 
@@ -38,9 +41,14 @@ def is_data(given: str) -> bool:
 
 
 @cache
-def system(given: str) -> System:
-    """The system, trained or loaded once."""
-    return load_system(given.partition(":")[0], seed=_seed(given))
+def system(given: str, *, device: str = "cpu") -> System:
+    """The system, trained or loaded once; its warnings are lines on standard error."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        loaded = load_system(given.partition(":")[0], seed=_seed(given), device=device)
+    for warning in caught:
+        click.echo(f"note: {warning.message}", err=True)
+    return loaded
 
 
 def data(given: str) -> Corpus | Sequence[Text]:

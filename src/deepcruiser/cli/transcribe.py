@@ -9,11 +9,10 @@ from pathlib import Path
 import click
 
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
-from deepcruiser.cli import options
+from deepcruiser.cli import builtin, options
 from deepcruiser.corpora import read_corpus
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.systems import load_system
 
 
 @click.command()
@@ -41,7 +40,7 @@ def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool
         except DeepCruiserError as error:
             unread += 1
             click.echo(f"error: {error}", err=True)
-    system = load_system("english" if greedy else "english+lm", device=device)
+    system = builtin.system("english-letters" if greedy else "english", device=device)
     for sample in samples:
         try:
             audio = sample.input

@@ -9,13 +9,13 @@ from deepcruiser.errors import InputError
 from deepcruiser.trace import System
 
 #: The names of the built-in systems.
-BUILT_IN = ("brackets", "english", "english+lm")
+BUILT_IN = ("brackets", "english", "english-letters")
 
 
 def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
     """Load a built-in system.
 
-    * "english" recognises English speech, letter by letter; "english+lm" adds a language model for words.
+    * "english" recognises English speech as known words, with a language model; "english-letters" letter by letter.
     * "brackets" decides whether brackets are balanced. It is trained when it is loaded, with `seed`, on the CPU.
     """
     if name == "brackets":
@@ -25,5 +25,5 @@ def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
     if name in BUILT_IN:
         from deepcruiser.systems.builtin.speech import recogniser
 
-        return recogniser.load(device=device, with_language_model=name == "english+lm")
+        return recogniser.load(device=device, with_language_model=name == "english")
     raise InputError(f"there is no built-in system {name!r}; the built-in systems are: {', '.join(BUILT_IN)}")

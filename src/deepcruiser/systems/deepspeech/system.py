@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from deepcruiser.audio import Audio
 from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_greedy, read_language_model
-from deepcruiser.decoding.doubt import log_probabilities
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.features import MFCC
 from deepcruiser.systems.adapter import Adapter
@@ -54,12 +53,12 @@ class DeepSpeechNetwork(Protocol):
 class DeepSpeechSystem(Adapter):
     """A recogniser in a file of Mozilla DeepSpeech or Coqui STT: .pb and .pbmm (TensorFlow) or .tflite.
 
-        system = DeepSpeechSystem("deepspeech-0.9.3-models.tflite", language_model="english.lm")
+        system = DeepSpeechSystem("deepspeech-0.9.3-models.tflite", language_model="english.kenlm")
 
     It works like the projects' own client: the features have zeros beyond the ends, the last frame is filled up with
     silence, and the network runs a few steps at a time and keeps its state. `alphabet` is the path of an alphabet file;
     files from version 0.6 on contain their own. Decoding is greedy, or a beam search if a `language_model` (or its
-    path) or a `width` is given; `alpha` and `beta` are those of `ctc_beam`. The doubt is that of the scores.
+    path) is given; `width`, `alpha` and `beta` are those of `ctc_beam`. The doubt is that of the scores.
 
     The trace has every step, including those inside a call of the network. `part` is "h", "c", or "both" side by side.
     The inputs of the trace are what the LSTM receives, the output of the third dense layer. In a .tflite file where
@@ -73,9 +72,9 @@ class DeepSpeechSystem(Adapter):
         *,
         part: Part = "h",
         language_model: LanguageModel | str | os.PathLike[str] | None = None,
-        width: int | None = None,
+        width: int = 150,
         alpha: float = 0.8,
-        beta: float = 2.0,
+        beta: float = 0.0,
     ) -> None:
         if part not in ("h", "c", "both"):
             raise InputError(f"part must be 'h', 'c' or 'both', not {part!r}")
@@ -88,8 +87,7 @@ class DeepSpeechSystem(Adapter):
         self.front = front_end(self.network, self.path)
         given = isinstance(language_model, str | os.PathLike)
         self.language_model: Any = read_language_model(language_model) if given else language_model  # type: ignore[arg-type]
-        self.width = 48 if width is None and self.language_model is not None else width
-        self.alpha, self.beta = alpha, beta
+        self.width, self.alpha, self.beta = width, alpha, beta
 
     def _identity(self) -> Iterator[bytes]:
         """The choice of state and the file."""
@@ -133,11 +131,10 @@ class DeepSpeechSystem(Adapter):
                 f"the alphabet has {len(self.alphabet)} symbols, but {self.path.name} gives {scores.shape[1]} scores, "
                 "one for each symbol and one for the blank; give the alphabet file that came with it"
             )
-        if self.width is None:
+        if self.language_model is None:
             return str(ctc_greedy(scores, self.alphabet, blank=-1))
-        logs = log_probabilities(scores.astype(np.float64))
         options = {"language_model": self.language_model, "alpha": self.alpha, "beta": self.beta}
-        return ctc_beam(logs, self.alphabet, blank=-1, width=self.width, **options)
+        return ctc_beam(scores, self.alphabet, blank=-1, width=self.width, **options)
 
     def _symbols(self, alphabet: str | os.PathLike[str] | None) -> list[str]:
         if alphabet is not None:

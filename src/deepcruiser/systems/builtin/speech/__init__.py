@@ -1,9 +1,9 @@
-"""The recogniser in the box: English speech to letters, with its weights and recordings to try it on."""
+"""The recogniser in the box: English speech to text, with its weights, language model and recordings."""
 
 from pathlib import Path
 
 DATA = Path(__file__).parent / "data"
-WEIGHTS, LANGUAGE_MODEL = DATA / "english.safetensors", DATA / "english.lm"
+WEIGHTS, LANGUAGE_MODEL = DATA / "english.safetensors", DATA / "english.kenlm"
 
 #: Recordings of synthetic voices with their texts: such as it was trained on, and new ones.
 PROFILE, SEEDS = DATA / "demo" / "profile", DATA / "demo" / "seeds"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from deepcruiser.audio import Audio
-from deepcruiser.decoding import LanguageModel, NgramModel, ctc_beam, ctc_greedy
+from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_greedy, has_beam_search, read_language_model
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL, WEIGHTS
 from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE, Recogniser
@@ -23,12 +24,17 @@ from deepcruiser.trace import Run
 #: Samples in a batch, padding counted in: ten minutes of sound at a time keep the memory small.
 MOST_SAMPLES = 600 * RATE
 
+LETTERS_ONLY = (
+    "the package flashlight-text is not installed (it exists for Python 3.11 and 3.12), so the recogniser decodes "
+    "letter by letter, without its language model, and gets more words wrong"
+)
+
 
 class English:
     """English speech to text: `run` takes `Audio` of any rate and length, and gives the text and the trace.
 
-    The state is h of the last of four LSTMs, 512 numbers for every 30 ms. Texts are of a to z, the apostrophe and the
-    space. With a `language_model` they are the best of a beam search, otherwise the best letters one by one.
+    The state is h of the last of four LSTMs, 512 numbers for every 30 ms. Texts consist of a to z, the apostrophe and
+    the space. With a `language_model` they are its most probable words, otherwise the best letters one by one.
     """
 
     def __init__(
@@ -48,7 +54,7 @@ class English:
         )
 
     def __repr__(self) -> str:
-        return f"English recogniser ({self.state_name})"
+        return f"English recogniser of {'letters' if self.language_model is None else 'words'} ({self.state_name})"
 
     @property
     def state_name(self) -> str:
@@ -69,13 +75,15 @@ class English:
     def _text(self, scores: Tensor) -> str:
         if self.language_model is None:
             return str(ctc_greedy(scores, ALPHABET, blank=BLANK))
-        logs = scores.log_softmax(-1)
-        return ctc_beam(logs, ALPHABET, blank=BLANK, language_model=self.language_model)
+        return ctc_beam(scores, ALPHABET, blank=BLANK, language_model=self.language_model)
 
 
 def load(*, device: str = "cpu", with_language_model: bool = False) -> English:
     """The recogniser with its own weights, and with its own language model if asked for."""
-    return English(device=device, language_model=NgramModel.load(LANGUAGE_MODEL) if with_language_model else None)
+    if with_language_model and not has_beam_search():
+        warnings.warn(LETTERS_ONLY, stacklevel=3)
+        with_language_model = False
+    return English(device=device, language_model=read_language_model(LANGUAGE_MODEL) if with_language_model else None)
 
 
 def _read(path: Path, net: Recogniser) -> dict[str, Tensor]:
