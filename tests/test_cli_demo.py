@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import deepcruiser as dc
 from deepcruiser.cli import builtin, main
+from deepcruiser.decoding import has_beam_search
+from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 
 
 def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,6 +27,13 @@ def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert found["guided"]["runs"] == found["unguided"]["runs"] == 96
     assert found["guided"]["failing_tests"] > 0
     assert 0 < found["new"]["BSCov"] < 1
+    record = dc.CampaignRecord.open("here/campaign")
+    assert record.failed
+    if has_beam_search():  # failures sound like failures: other words, and not other spaces
+        known = set(dc.read_language_model(LANGUAGE_MODEL).words)
+        for test in record.failed:
+            assert known >= set(test.output.split())
+            assert test.output.replace(" ", "") != test.reference.replace(" ", "")
     result = run(main, ["demo", "--seed", "2", "-o", "here"])  # it takes the place of the other
     assert result.exit_code == 0, result.output
     assert "here/report.html" in result.stdout

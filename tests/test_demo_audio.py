@@ -13,7 +13,8 @@ import pytest
 import soundfile as sf
 
 import deepcruiser as dc
-from deepcruiser.systems.builtin.speech import WEIGHTS, recogniser
+from deepcruiser.decoding import has_beam_search
+from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL, WEIGHTS
 from training import demo_audio
 
 DEMO = WEIGHTS.with_name("demo")
@@ -67,10 +68,21 @@ def test_all_of_it_is_small() -> None:
     assert sum(path.stat().st_size for path in DEMO.rglob("*") if path.is_file()) <= 6_000_000
 
 
+@pytest.mark.skipif(not has_beam_search(), reason="flashlight-text is not installed")
 def test_a_hundred_seeds_are_recognised_without_error_and_some_are_not(seeds: dc.Corpus) -> None:
-    runs = recogniser.load().run([sample.input for sample in seeds])
+    runs = dc.load_system("english").run([sample.input for sample in seeds])
     perfect = sum(run.output == sample.text for run, sample in zip(runs, seeds, strict=True))
     assert 100 <= perfect < len(seeds)
+    known = set(dc.read_language_model(LANGUAGE_MODEL).words)
+    assert {word for sample in seeds for word in (sample.text or "").split()} <= known
+    assert not any(demo_audio.has_same_letters(s.text or "", run.output) for s, run in zip(seeds, runs, strict=True))
+
+
+def test_texts_of_the_same_letters() -> None:
+    assert demo_audio.has_same_letters("after sunset", "after sun set")
+    assert demo_audio.has_same_letters("the cats", "the cat's")
+    assert not demo_audio.has_same_letters("after sunset", "after sunset")
+    assert not demo_audio.has_same_letters("after sunset", "after sun sat")
 
 
 def test_no_sentence_is_in_the_texts_of_training(shared: Path) -> None:
@@ -104,5 +116,9 @@ def test_choice_spreads_over_voices_and_takes_each_sentence_once() -> None:
     assert chosen == demo_audio.choose(np.random.default_rng(1), tried, perfect)
     assert sum((said.text, said.voice) in right for said in chosen) == demo_audio.PERFECT
     assert len({said.text for said in chosen}) == len(chosen) == demo_audio.PERFECT + demo_audio.IMPERFECT
+    right_ones = [said for said in chosen if (said.text, said.voice) in right]
+    by_text = Counter(said.text for said, is_right in zip(tried, perfect, strict=True) if is_right)
+    left = {said.text for said in tried} - {said.text for said in chosen}
+    assert max(by_text[said.text] for said in right_ones) <= min(by_text[text] for text in left)
     counts = Counter(said.voice for said in chosen)
     assert max(counts.values()) - min(counts.values()) <= 4
