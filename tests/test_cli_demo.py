@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     all_data = builtin.data
     monkeypatch.setattr(builtin, "data", lambda given: all_data(given)[:40])
-    monkeypatch.setattr(sys.modules["deepcruiser.cli.demo"], "RUNS", 96)
+    monkeypatch.setattr(import_module("deepcruiser.cli.demo"), "RUNS", 96)
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
     result = run(main, ["demo", "--json", "--seed", "2", "-o", "here"])
