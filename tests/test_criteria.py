@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -133,3 +135,47 @@ def test_unknown_criterion(name: str) -> None:
 def test_boundary_needs_a_step() -> None:
     with pytest.raises(dc.InputError, match="at least 1 step, not 0"):
         dc.SBCov(0)
+
+
+@settings(max_examples=60)
+@given(cases(), st.integers(1, 3))
+def test_boundary_within_the_bounds_has_the_cells_of_the_grid_alone(
+    case: tuple[dc.Profile, dc.AbstractModel, list[dc.Trace], list[dc.Trace]], steps: int
+) -> None:
+    _, model, profiled, tests = case
+    M, T = cells_of(model, profiled), cells_of(model, tests)
+    box = np.prod([float(max(c) - min(c) + 1 + 2 * steps) for c in zip(*M.states, strict=True)])
+    if box * len(M.states) > 300_000:
+        return
+    intervals = [
+        model.grid.partitions if upper > lower else 1
+        for lower, upper in zip(model.grid.lower, model.grid.upper, strict=True)
+    ]
+    around = {
+        cell
+        for cell in plain.boundary(M.states, steps)
+        if all(0 <= i < n for i, n in zip(cell, intervals, strict=True))
+    }
+    assert set(map(tuple, model.grid.decode(model.boundary(steps, within=True)).tolist())) == around
+    share = len(T.states & around) / len(around) if around else 0.0
+    assert dc.SBCov(steps, within=True)(model, tests) == pytest.approx(share, abs=1e-12)
+
+
+def test_boundary_within_the_bounds_by_hand_and_by_name(tmp_path: Path) -> None:
+    """S_M is {0, 1, 4} on a line of five cells: 2 and 3 lie inside, -1 and 5 outside."""
+    model = dc.Profile.of([line(0, 1, 4)], components=1).abstract(5)
+    criterion = dc.criterion("1-sbcov-WITHIN")
+    assert criterion == dc.SBCov(1, within=True)
+    assert criterion != dc.SBCov(1)
+    assert dc.SBCov(1)(model, [line(0, 2.2, -0.5)]) == 2 / 4
+    assert criterion(model, [line(0, 2.2, -0.5)]) == 1 / 2
+    coverage = dc.Coverage(model, criterion)
+    coverage.add(line(0, 2.2, -0.5))
+    assert coverage.uncovered["state"].tolist() == [[3]]
+    coverage.save(tmp_path / "c")
+    assert dc.Coverage.load(tmp_path / "c", model).value == 1 / 2
+
+
+def test_a_full_grid_has_no_boundary_within() -> None:
+    model = dc.Profile.of([line(0, 1, 2)], components=1).abstract(3)
+    assert dc.SBCov(2, within=True)(model, [line(0, 5)]) == 0.0

@@ -26,7 +26,12 @@ Labels = dict[str, set[int]]
 
 
 def by_hand(
-    rows: list[tuple[int, int, int, int]], initial: list[int], *, states: int, shift: int = 0
+    rows: list[tuple[int, int, int, int]],
+    initial: list[int],
+    *,
+    states: int,
+    shift: int = 0,
+    final: list[int] | None = None,
 ) -> dc.AbstractModel:
     """A model of one component whose rows are (source, input, target, count); state i is the cell (i,)."""
     grid, input_grid = Grid(np.zeros(1), np.ones(1), states), Grid(np.zeros(1), np.ones(1), 3)
@@ -36,6 +41,7 @@ def by_hand(
         states=grid.encode(np.arange(states)[:, None]),
         inputs=input_grid.encode(inputs[:, None] + shift),
         initial=np.array(initial, np.int64),
+        final=np.array(sorted(set(range(states)) - {row[0] for row in rows}) if final is None else final, np.int64),
         source=table[:, 0],
         action=action,
         target=table[:, 2],
@@ -146,7 +152,9 @@ def test_every_format_says_what_the_traces_did(seed: int, tmp_path: Path) -> Non
     once = {n for n, times in enumerate(visits) if times == 1}
     initial = {number[s] for s in plain.initial}
     assert labels["init"] == initial
-    assert (labels["end"], labels["deadlock"]) == (ends, set())
+    last = {number[tuple(states_of[-1])] for states_of, _ in cells}
+    assert (labels["end"], labels["no_way_out"], labels["deadlock"]) == (last, ends, set())
+    assert ends < last
     assert labels["once"] - initial == once - initial
 
     drn_choices, drn_labels = read_drn(tmp_path / "m.drn")
@@ -159,7 +167,8 @@ def test_every_format_says_what_the_traces_did(seed: int, tmp_path: Path) -> Non
     nodes, edges = read_graphml(tmp_path / "m.graphml")
     assert [nodes[f"s{n}"]["cell"] for n in range(len(states))] == [str(cell) for cell in states]
     assert {n for n in range(len(states)) if nodes[f"s{n}"]["initial"] == "true"} == initial
-    assert {n for n in range(len(states)) if nodes[f"s{n}"]["end"] == "true"} == ends
+    assert {n for n in range(len(states)) if nodes[f"s{n}"]["end"] == "true"} == last
+    assert {n for n in range(len(states)) if nodes[f"s{n}"]["no_way_out"] == "true"} == ends
     for n, times in enumerate(visits):
         told = int(nodes[f"s{n}"]["visits"])
         assert 1 <= told <= times if n in initial and len(initial) > 1 else told == times
@@ -187,11 +196,11 @@ def test_the_exported_process_has_the_probabilities_computed_by_hand(tmp_path: P
     # p = 1/2 (p/3 + 2/3) + 1/2 * 1/2 with the second input, p = 1/4 (p/3 + 2/3) with the first
     assert reach(choices, 4, max)[0] == pytest.approx(0.7)
     assert reach(choices, 4, min)[0] == pytest.approx(2 / 11)
-    assert labels == {"init": {0}, "deadlock": set(), "end": {2, 4}, "once": set()}
+    assert labels == {"init": {0}, "deadlock": set(), "end": {2, 4}, "no_way_out": {2, 4}, "once": set()}
 
 
 def test_the_files_to_the_letter(tmp_path: Path) -> None:
-    model = by_hand([(0, 0, 0, 1), (0, 0, 1, 2), (0, 2, 0, 1)], [0, 1], states=2, shift=-1)
+    model = by_hand([(0, 0, 0, 1), (0, 0, 1, 2), (0, 2, 0, 1)], [0, 1], states=2, shift=-1, final=[0, 1])
     export(model, tmp_path / "m.lab")
     export(model, tmp_path / "m.drn")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.drn", "m.lab", "m.sta", "m.tra"]
@@ -199,11 +208,13 @@ def test_the_files_to_the_letter(tmp_path: Path) -> None:
         "2 3 4\n0 0 0 0.3333333333333333 x_m1\n0 0 1 0.6666666666666666 x_m1\n0 1 0 1.0 x_1\n1 0 1 1.0 end\n"
     )
     assert (tmp_path / "m.sta").read_text() == "(c0)\n0:(0)\n1:(1)\n"
-    assert (tmp_path / "m.lab").read_text() == '0="init" 1="deadlock" 2="end" 3="once"\n0: 0\n1: 0 2\n'
+    assert (tmp_path / "m.lab").read_text() == (
+        '0="init" 1="deadlock" 2="end" 3="no_way_out" 4="once"\n0: 0 2\n1: 0 2 3\n'
+    )
     assert (tmp_path / "m.drn").read_text() == (
         "@type: MDP\n@parameters\n\n@reward_models\n\n@nr_states\n2\n@nr_choices\n3\n@model\n"
-        "state 0 init c0_0\n\taction x_m1\n\t\t0 : 0.3333333333333333\n\t\t1 : 0.6666666666666666\n"
-        "\taction x_1\n\t\t0 : 1.0\nstate 1 init end c0_1\n\taction end\n\t\t1 : 1.0\n"
+        "state 0 init end c0_0\n\taction x_m1\n\t\t0 : 0.3333333333333333\n\t\t1 : 0.6666666666666666\n"
+        "\taction x_1\n\t\t0 : 1.0\nstate 1 init end no_way_out c0_1\n\taction end\n\t\t1 : 1.0\n"
     )
 
 

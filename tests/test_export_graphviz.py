@@ -14,11 +14,12 @@ from tests.test_export import ROWS, by_hand
 
 def test_a_picture_shows_states_steps_and_where_traces_begin_and_end(tmp_path: Path) -> None:
     rows = [*ROWS, (1, 1, 4, 1), (1, 2, 4, 5), (1, -1, 4, 1)]
-    export(by_hand(rows, [0], states=5), tmp_path / "m.dot")
+    export(by_hand(rows, [0], states=5, final=[1, 2, 4]), tmp_path / "m.dot")
     text = (tmp_path / "m.dot").read_text(encoding="utf-8")
     assert re.search(r'^  s0 \[label="\(0\)\\n11×", .*penwidth', text, re.M), "ten traces begin, one step comes back"
     assert re.findall(r"^  begin(\d) -> s(\d)", text, re.M) == [("0", "0")]
-    assert re.findall(r"^  s(\d) \[.*peripheries=2", text, re.M) == ["2", "4"]
+    assert re.findall(r"^  s(\d) \[.*peripheries=2", text, re.M) == ["1", "2", "4"]
+    assert re.findall(r"^  s(\d) \[.*dashed", text, re.M) == ["2", "4"]
     edges = dict(re.findall(r'^  (s\d -> s\d) \[label="(.*?)"', text, re.M))
     assert set(edges) == {f"s{s} -> s{t}" for s, _, t, _ in rows}
     assert edges["s0 -> s1"] == r"38%, 3×\n(1): 0.50\n(0): 0.25"

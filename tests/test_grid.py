@@ -89,5 +89,5 @@ def test_a_boundary_beyond_the_codes_is_refused() -> None:
     trace = dc.Trace(np.random.default_rng(0).standard_normal((9, 9)), np.ones((8, 1)))
     model = dc.Profile.of([trace], components=8).abstract(100)
     assert model.grid.margin < 200
-    with pytest.raises(dc.InputError, match=r"200 steps beyond the bounds.*only \d+"):
+    with pytest.raises(dc.InputError, match=r"200 steps from the states.*only \d+"):
         model.boundary(200)

@@ -14,10 +14,12 @@ from deepcruiser.export import export
 
 if TYPE_CHECKING:
     from deepcruiser import transformations
+    from deepcruiser.abstraction.departure import Departure
     from deepcruiser.abstraction.model import AbstractModel
     from deepcruiser.abstraction.profile import Profile
     from deepcruiser.abstraction.profiler import fit, profile
     from deepcruiser.abstraction.projections import Fit, Projections
+    from deepcruiser.abstraction.transducer import Transducer
     from deepcruiser.audio import Audio
     from deepcruiser.campaign.executors.base import Execution, Executor
     from deepcruiser.campaign.failed_test import FailedTest
@@ -65,6 +67,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Criterion",
     "DeepCruiserError",
     "DeepSpeechSystem",
+    "Departure",
     "Disagreement",
     "Execution",
     "Executor",
@@ -97,6 +100,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "TfliteSystem",
     "TorchSystem",
     "Trace",
+    "Transducer",
     "WICov",
     "WordErrorRate",
     "classify",
@@ -120,10 +124,12 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
 
 #: The public names that each module defines; those that are modules themselves are in `_MODULES`.
 _NAMES = {
+    "deepcruiser.abstraction.departure": ("Departure",),
     "deepcruiser.abstraction.model": ("AbstractModel",),
     "deepcruiser.abstraction.profile": ("Profile",),
     "deepcruiser.abstraction.profiler": ("fit", "profile"),
     "deepcruiser.abstraction.projections": ("Fit", "Projections"),
+    "deepcruiser.abstraction.transducer": ("Transducer",),
     "deepcruiser.audio": ("Audio",),
     "deepcruiser.campaign.executors.base": ("Execution", "Executor"),
     "deepcruiser.campaign.failed_test": ("FailedTest",),

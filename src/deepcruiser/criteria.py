@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import find
+from deepcruiser.abstraction.sorted_sets import find, known
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Trace
@@ -114,15 +114,18 @@ WICov = Criterion(
 )
 
 
-def SBCov(steps: int) -> Criterion:  # noqa: N802
-    """k-step state boundary coverage: of the cells at distance 1 to `steps` from S_M, the share that T visits."""
+def SBCov(steps: int, *, within: bool = False) -> Criterion:  # noqa: N802
+    """k-step state boundary coverage: of the cells at distance 1 to `steps` from S_M, the share that T visits.
+
+    Cells beyond the bounds of the grid count as well, unless `within` leaves them out.
+    """
     if steps < 1:
         raise InputError(f"a boundary has at least 1 step, not {steps}")
     return Criterion(
-        f"{steps}-SBCov",
-        required=lambda M: ones(M.boundary(steps)),
-        visited=lambda T: (T.boundary(steps),),
-        cells=lambda M: {"state": M.grid.decode(M.boundary(steps))},
+        f"{steps}-SBCov-within" if within else f"{steps}-SBCov",
+        required=lambda M: ones(M.boundary(steps, within=within)),
+        visited=lambda T: (known(find(T.model.boundary(steps, within=within), T.outside)),),
+        cells=lambda M: {"state": M.grid.decode(M.boundary(steps, within=within))},
     )
 
 
@@ -145,11 +148,17 @@ def literal_iscov(model: AbstractModel, traces: Iterable[Trace]) -> float:
 
 
 def criterion(name: str) -> Criterion:
-    """The criterion of that name, in any case: BSCov, 2-SBCov (any number of steps), BTCov, ISCov or WICov."""
-    boundary = re.fullmatch(r"(\d+)-sbcov", name.lower())
+    """The criterion of that name, in any case: BSCov, 2-SBCov (any number of steps), BTCov, ISCov or WICov.
+
+    2-SBCov-within is `SBCov(2, within=True)`.
+    """
+    boundary = re.fullmatch(r"(\d+)-sbcov(-within)?", name.lower())
     if boundary and int(boundary[1]):
-        return SBCov(int(boundary[1]))
-    for known in (BSCov, BTCov, ISCov, WICov):
-        if known.name.lower() == name.lower():
-            return known
-    raise InputError(f"no criterion {name!r}: there are BSCov, 1-SBCov, 2-SBCov and so on, BTCov, ISCov and WICov")
+        return SBCov(int(boundary[1]), within=boundary[2] is not None)
+    for each in (BSCov, BTCov, ISCov, WICov):
+        if each.name.lower() == name.lower():
+            return each
+    raise InputError(
+        f"no criterion {name!r}: there are BSCov, 1-SBCov, 2-SBCov and so on (or 1-SBCov-within), "
+        "BTCov, ISCov and WICov"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -25,11 +25,13 @@ class Trace:
     """The states s_0..s_N of N steps and the inputs x_0..x_{N-1} that led from each to the next.
 
     Both are numpy arrays or torch tensors, on any device: `states` (N+1, size), `inputs` (N, input_size).
-    Transition i goes from `states[i]` to `states[i + 1]` on `inputs[i]`.
+    Transition i goes from `states[i]` to `states[i + 1]` on `inputs[i]`. `outputs` are the y_0..y_{N-1} where the
+    network gives an output at each step: N labels or rows of numbers.
     """
 
     states: Array
     inputs: Array
+    outputs: Array | None = None
 
     def __post_init__(self) -> None:
         for name in ("states", "inputs"):
@@ -43,6 +45,21 @@ class Trace:
                 f"{len(self.states)} states do not fit {len(self.inputs)} inputs: N inputs lead through N+1 states, "
                 "the initial state first"
             )
+        if self.outputs is not None and (self.outputs.ndim not in (1, 2) or len(self.outputs) != len(self.inputs)):
+            raise InputError(
+                f"outputs of the shape {tuple(self.outputs.shape)} do not fit {len(self.inputs)} steps: "
+                "give a label or a row of numbers for each step"
+            )
+
+    def with_outputs(self, outputs: Any) -> Trace:
+        """The trace with `outputs` where they are a row of numbers for each step, and as it is where they are not."""
+        if (
+            not (isinstance(outputs, np.ndarray) or is_tensor(outputs))
+            or outputs.ndim != 2
+            or len(outputs) != len(self)
+        ):
+            return self
+        return replace(self, outputs=outputs)
 
     def __len__(self) -> int:
         """The number of steps, which is one less than the number of states."""

@@ -9,7 +9,34 @@ import deepcruiser as dc
 
 
 def test_two_traces_make_the_transducer_of_the_figure() -> None:
-    """s0 s1 s2 s3 on x0 x1 x2, and s0 s1 s2' s3 on x0 x1' x2: they part after s1 and meet again in s3."""
+    """s0 s1 s2 s3 on x0 x1 x2, giving y0 y1 y2, and s0 s1 s2' s3 on x0 x1' x2, giving y0 y1' y2.
+
+    They part after s1 and meet again in s3. s0 is the initial state and s3 the final one.
+    """
+    s0, s1, s2, s2_, s3 = range(5)
+    x0, x1, x1_, x2 = range(4)
+    first = walk([s0, s1, s2, s3], [x0, x1, x2], outputs=["y0", "y1", "y2"])
+    second = walk([s0, s1, s2_, s3], [x0, x1_, x2], outputs=["y0", "y1'", "y2"])
+    assert first.outputs is not None
+    for transducer in (dc.Transducer.of([first, second]), dc.Transducer.of([first, second], plain_grid(first, second))):
+        states, inputs = transducer.states[:, 0].tolist(), transducer.inputs[:, 0].tolist()
+        outputs = transducer.outputs.tolist()
+        assert states == [s0, s1, s2, s2_, s3]
+        assert inputs == [x0, x1, x1_, x2]
+        assert set(outputs) == {"y0", "y1", "y1'", "y2"}
+        assert [states[state] for state in transducer.initial] == [s0]
+        assert [states[state] for state in transducer.final] == [s3]
+        assert {(states[s], inputs[x], outputs[y], states[t]) for s, x, y, t in transducer.transitions.tolist()} == {
+            (s0, x0, "y0", s1),
+            (s1, x1, "y1", s2),
+            (s2, x2, "y2", s3),
+            (s1, x1_, "y1'", s2_),
+            (s2_, x2, "y2", s3),
+        }
+        assert len(transducer.transitions) == 5
+
+
+def test_two_traces_make_a_model_with_their_transitions() -> None:
     s0, s1, s2, s2_, s3 = range(5)
     x0, x1, x1_, x2 = range(4)
     first, second = walk([s0, s1, s2, s3], [x0, x1, x2]), walk([s0, s1, s2_, s3], [x0, x1_, x2])
@@ -20,6 +47,7 @@ def test_two_traces_make_the_transducer_of_the_figure() -> None:
     assert transitions == {(s0, s1), (s1, s2), (s1, s2_), (s2, s3), (s2_, s3)}
     assert len(model.states) == 5
     assert model.grid.decode(model.states)[model.initial].tolist() == [[s0]]
+    assert model.grid.decode(model.states)[model.final].tolist() == [[s3]]
 
     # The first trace alone sees four states of five and three transitions of five.
     assert dc.BSCov(model, [first]) == 4 / 5
@@ -33,8 +61,8 @@ def test_two_traces_make_the_transducer_of_the_figure() -> None:
 def three_traces() -> list[dc.Trace]:
     """Three traces over four grid cells with the abstract transitions and probabilities that the paper names.
 
-    (s0,s1), (s1,s0), (s1,s1), (s1,s2), (s1,s3), (s3,s3); in s1 the input x leads to s2 and s3 half of the time each,
-    and x' to s0 and s1 half of the time each.
+    (s0,s1), (s1,s0), (s1,s1), (s1,s2), (s1,s3), (s3,s3); in s1 the input x leads to s2 and s3 half of the time each.
+    For x' the paper names no values ("the computation is similar"): here it leads to s0 and s1 half of the time each.
     """
     s0, s1, s2, s3 = range(4)
     x, x_ = 0, 1
@@ -97,9 +125,15 @@ def test_distance_is_the_sum_of_differences_of_indices() -> None:
     assert len(lone.boundary(2)) == 12
 
 
-def walk(states: list[int], inputs: list[int]) -> dc.Trace:
+def walk(states: list[int], inputs: list[int], *, outputs: list[str] | None = None) -> dc.Trace:
     """A trace through numbered places on a line."""
-    return dc.Trace(np.array(states, float)[:, None], np.array(inputs, float)[:, None])
+    given = None if outputs is None else np.array(outputs)
+    return dc.Trace(np.array(states, float)[:, None], np.array(inputs, float)[:, None], given)
+
+
+def plain_grid(*traces: dc.Trace) -> dc.AbstractModel:
+    """A model whose cells are the places themselves."""
+    return dc.Profile.of(traces, components=1).abstract(5, input_partitions=4)
 
 
 def walk2(states: list[tuple[int, int]]) -> dc.Trace:

@@ -27,7 +27,7 @@ def pca(vectors: np.ndarray, components: int) -> tuple[np.ndarray, np.ndarray]:
 
 def index(v: float, lower: float, upper: float, partitions: int) -> int:
     if upper == lower:
-        return (v > lower) - (v < lower)
+        return int(v > lower) - int(v < lower)
     if v == upper:
         return partitions - 1
     return math.floor((v - lower) / (upper - lower) * partitions)

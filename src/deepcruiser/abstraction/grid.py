@@ -13,6 +13,9 @@ from deepcruiser.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 
+#: Intervals per component of the inputs, where no other number is given.
+INPUT_PARTITIONS = 10
+
 #: Codes are non-negative 64-bit integers.
 _CODES = 2**63 - 1
 
@@ -50,6 +53,15 @@ class Grid:
     def size(self) -> int:
         """The number of cells within the bounds."""
         return prod(self._intervals)
+
+    @property
+    def label(self) -> str:
+        """The grid's part of a model's name: the m of M{k,m}."""
+        return str(self.partitions)
+
+    def within(self, cells: IntArray) -> npt.NDArray[np.bool_]:
+        """For each cell, whether it lies within the bounds of every component."""
+        return np.asarray(((cells >= 0) & (cells < np.array(self._intervals))).all(axis=1))
 
     def cells(self, values: npt.NDArray[np.floating]) -> IntArray:
         """The cell of each row: floor((v - lb) / (ub - lb) * partitions), and v = ub belongs to the last interval."""

@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from deepcruiser import archive
 from deepcruiser.abstraction.boundary import rings
-from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.clusters import Clusters
+from deepcruiser.abstraction.departure import Departure
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.abstraction.projections import Projections
-from deepcruiser.abstraction.transition_counts import Counts
+from deepcruiser.abstraction.transition_counts import Counts, final_states
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.trace import Trace
@@ -47,6 +49,11 @@ class AbstractModel:
     def initial(self) -> IntArray:
         """The numbers of the states that traces begin in."""
         return self.counts.initial
+
+    @property
+    def final(self) -> IntArray:
+        """The numbers of the states that traces end in."""
+        return self.counts.final
 
     @cached_property
     def _choice_index(self) -> tuple[IntArray, IntArray]:
@@ -80,6 +87,12 @@ class AbstractModel:
     def transition_of(self) -> IntArray:
         """The transition of each row of `counts`."""
         return self._transition_index[1]
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """One number for each row of `counts`, ascending: (s * inputs + x) * states + s'."""
+        counts = self.counts
+        return (counts.source * len(counts.inputs) + counts.action) * len(self.states) + counts.target
 
     @cached_property
     def probabilities(self) -> npt.NDArray[np.float64]:
@@ -128,19 +141,32 @@ class AbstractModel:
         return [np.empty(0, np.int64)]
 
     @cached_property
+    def _inner_boundaries(self) -> dict[int, IntArray]:
+        """By steps, the part of a boundary that lies within the bounds."""
+        return {}
+
+    @cached_property
     def _rings(self) -> Iterator[IntArray]:
         return rings(self.states, self.grid)
 
-    def boundary(self, steps: int) -> IntArray:
-        """The codes of the cells at a distance of 1 to `steps` from the nearest state, ascending."""
+    def boundary(self, steps: int, *, within: bool = False) -> IntArray:
+        """The codes of the cells at a distance of 1 to `steps` from the nearest state, ascending.
+
+        With `within`, only those inside the bounds of the grid.
+        """
         if steps > self.grid.margin:
             raise InputError(
-                f"{steps} steps beyond the bounds cannot be told apart on this grid, only {self.grid.margin}: "
-                "use fewer partitions or components"
+                f"{steps} steps from the states cannot be told apart on {self.name}, only {self.grid.margin}: "
+                "use a grid of fewer partitions or components"
             )
         while len(self._boundaries) <= steps:
             self._boundaries.append(np.sort(np.concatenate([self._boundaries[-1], next(self._rings)])))
-        return self._boundaries[steps]
+        if not within:
+            return self._boundaries[steps]
+        if steps not in self._inner_boundaries:
+            codes = self._boundaries[steps]
+            self._inner_boundaries[steps] = codes[self.grid.within(self.grid.decode(codes))]
+        return self._inner_boundaries[steps]
 
     def cells(self, trace: Trace) -> tuple[IntArray, IntArray]:
         """The cells of a trace: (N+1, components) of its states and (N, input components) of its inputs."""
@@ -155,10 +181,25 @@ class AbstractModel:
         lengths = np.array([len(trace) for trace in traces], np.int64)
         return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
 
+    def departure(self, trace: Trace) -> Departure | None:
+        """Where a trace leaves the model, if it does."""
+        return Departure.of(self, trace)
+
+    def accepts(self, trace: Trace) -> bool:
+        """Whether the trace is a path of the model: from an initial state, each step with Pr_x(s, s') > 0."""
+        return self.departure(trace) is None
+
     @property
     def name(self) -> str:
-        """The paper's name of the configuration, such as M{3,20}."""
-        return f"M{{{self.projections.states.components},{self.grid.partitions}}}"
+        """The paper's name of the configuration, such as M{3,20}; an unusual grid of the inputs is named as well.
+
+        Usual are as many components as those of the states, or the input's size if that is less, with 10 partitions.
+        """
+        states, inputs = self.projections.states, self.projections.inputs
+        name = f"M{{{states.components},{self.grid.label}}}"
+        if (inputs.components, self.input_grid.partitions) == (min(states.components, inputs.size), INPUT_PARTITIONS):
+            return name
+        return f"{name} with inputs {{{inputs.components},{self.input_grid.partitions}}}"
 
     def __repr__(self) -> str:
         return (
@@ -174,6 +215,8 @@ class AbstractModel:
         """A text that is the same for two models just when their abstraction and their counts are."""
         digest = hashlib.sha256()
         for name, array in sorted(self._arrays().items()):
+            if name == "final":  # which files of earlier versions lack
+                continue
             digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 
@@ -182,6 +225,7 @@ class AbstractModel:
             **projection_arrays("states", self.projections.states),
             **projection_arrays("inputs", self.projections.inputs),
             "grid": np.stack([self.grid.lower, self.grid.upper]),
+            **({"centres": self.grid.centres} if isinstance(self.grid, Clusters) else {}),
             "input_grid": np.stack([self.input_grid.lower, self.input_grid.upper]),
             "partitions": np.array([self.grid.partitions, self.input_grid.partitions], np.int64),
             **{field.name: getattr(self.counts, field.name) for field in fields(Counts)},
@@ -197,9 +241,11 @@ class AbstractModel:
         about, arrays = archive.load(path, "model")
         with archive.contents_of(path, "model"):
             partitions, input_partitions = arrays["partitions"].tolist()
+            arrays.setdefault("final", final_states(arrays, about["origin"]["traces"]))
+            grid = Grid(arrays["grid"][0], arrays["grid"][1], partitions)
             return cls(
                 Projections(projection_from("states", arrays), projection_from("inputs", arrays)),
-                Grid(arrays["grid"][0], arrays["grid"][1], partitions),
+                Clusters.at(arrays["centres"]) if "centres" in arrays else grid,
                 Grid(arrays["input_grid"][0], arrays["input_grid"][1], input_partitions),
                 Counts(**{field.name: arrays[field.name] for field in fields(Counts)}),
                 Origin(**about["origin"]),

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser import archive
-from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.clusters import Clusters
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
 from deepcruiser.abstraction.model import AbstractModel, projection_arrays, projection_from
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.projections import Fit, Projected, Projections
@@ -77,9 +78,16 @@ class Profile:
         """The least and the greatest projected value of each component of the inputs."""
         return _bounds(self.inputs)
 
-    def abstract(self, partitions: int, *, input_partitions: int = 10) -> AbstractModel:
+    def abstract(self, partitions: int, *, input_partitions: int = INPUT_PARTITIONS) -> AbstractModel:
         """The abstract model M{components, partitions}."""
-        grid, input_grid = Grid(*self.bounds, partitions), Grid(*self.input_bounds, input_partitions)
+        return self._model(Grid(*self.bounds, partitions), input_partitions)
+
+    def cluster(self, clusters: int, *, input_partitions: int = INPUT_PARTITIONS, seed: int = 0) -> AbstractModel:
+        """A model whose states are clusters of k-means instead of cells of a grid, to compare the grid with."""
+        return self._model(Clusters.fit(self.states[:], clusters, seed=seed), input_partitions)
+
+    def _model(self, grid: Grid, input_partitions: int) -> AbstractModel:
+        input_grid = Grid(*self.input_bounds, input_partitions)
 
         def count(block: tuple[Projected, Projected, IntArray]) -> Counts:
             states, inputs, lengths = block
@@ -97,7 +105,7 @@ class Profile:
             yield Visits.of(model, states, inputs, lengths)
 
     def configurations(
-        self, partitions: Sequence[int] = (10, 20, 50, 100), *, input_partitions: int = 10
+        self, partitions: Sequence[int] = (10, 20, 50, 100), *, input_partitions: int = INPUT_PARTITIONS
     ) -> list[Configuration]:
         """How large the models for several partitions become, like the paper's table of configurations."""
         return [Configuration.of(self.abstract(m, input_partitions=input_partitions)) for m in partitions]

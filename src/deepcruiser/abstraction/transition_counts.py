@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -19,12 +19,14 @@ class Counts:
 
     `states` and `inputs` are the codes of the cells that were visited, ascending. Row i of the four columns says that
     `count[i]` times the input `inputs[action[i]]` led from `states[source[i]]` to `states[target[i]]`; the rows are in
-    ascending order of (source, action, target). `initial` are the positions of the states that traces begin in.
+    ascending order of (source, action, target). `initial` and `final` are the positions of the states that traces
+    begin in and end in.
     """
 
     states: IntArray
     inputs: IntArray
     initial: IntArray
+    final: IntArray
     source: IntArray
     action: IntArray
     target: IntArray
@@ -38,7 +40,8 @@ class Counts:
         first, last = ends(lengths)
         key = _key(np.delete(state, last), action, np.delete(state, first), len(state_codes), len(input_codes))
         key, count = np.unique(key, return_counts=True)
-        return cls._from(state_codes, input_codes, distinct(state[first]), key, count.astype(np.int64))
+        begin_and_end = distinct(state[first]), distinct(state[last])
+        return cls._from(state_codes, input_codes, *begin_and_end, key, count.astype(np.int64))
 
     @classmethod
     def merge(cls, parts: Sequence[Counts]) -> Counts:
@@ -47,23 +50,27 @@ class Counts:
             return parts[0]
         states = distinct(np.concatenate([part.states for part in parts]))
         inputs = distinct(np.concatenate([part.inputs for part in parts]))
-        keys, initial = [], []
+        keys, initial, final = [], [], []
         for part in parts:
             state, action = np.searchsorted(states, part.states), np.searchsorted(inputs, part.inputs)
             keys.append(_key(state[part.source], action[part.action], state[part.target], len(states), len(inputs)))
             initial.append(state[part.initial])
+            final.append(state[part.final])
         every_key, every_count = np.concatenate(keys), np.concatenate([part.count for part in parts])
         order = np.argsort(every_key, kind="stable")
         every_key, every_count = every_key[order], every_count[order]
         begins = np.flatnonzero(np.diff(every_key, prepend=-1))
         count = np.add.reduceat(every_count, begins) if len(begins) else every_count
-        return cls._from(states, inputs, distinct(np.concatenate(initial)), every_key[begins], count)
+        begin_and_end = distinct(np.concatenate(initial)), distinct(np.concatenate(final))
+        return cls._from(states, inputs, *begin_and_end, every_key[begins], count)
 
     @classmethod
-    def _from(cls, states: IntArray, inputs: IntArray, initial: IntArray, key: IntArray, count: IntArray) -> Counts:
+    def _from(
+        cls, states: IntArray, inputs: IntArray, initial: IntArray, final: IntArray, key: IntArray, count: IntArray
+    ) -> Counts:
         rest, target = np.divmod(key, max(1, len(states)))
         source, action = np.divmod(rest, max(1, len(inputs)))
-        return cls(states, inputs, initial, source, action, target, count)
+        return cls(states, inputs, initial, final, source, action, target, count)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and all(
@@ -80,3 +87,17 @@ def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inpu
         )
     key: IntArray = (source * inputs + action) * states + target
     return key
+
+
+def final_states(arrays: Mapping[str, IntArray], traces: int) -> IntArray:
+    """The `final` of counts from a file that was written without it.
+
+    More traces came to a state than left it just when some end there. Where traces begin in several states, the counts
+    do not say how many begin in which, and an initial state is final only if one trace beginning there proves it.
+    """
+    states, initial = len(arrays["states"]), arrays["initial"]
+    arrivals, departures = (
+        np.bincount(arrays[column], weights=arrays["count"], minlength=states) for column in ("target", "source")
+    )
+    arrivals[initial] += traces if len(initial) == 1 else 1
+    return np.flatnonzero(arrivals > departures)

@@ -8,14 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-import numpy as np
-
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
-from deepcruiser.export.mdp import cell_texts, is_end, times_visited
+from deepcruiser.export.mdp import cell_texts, mask, no_way_out, times_visited
 
 #: The attributes of nodes and edges: name and type.
-_NODE = {"cell": "string", "initial": "boolean", "end": "boolean", "visits": "long"}
+_NODE = {"cell": "string", "initial": "boolean", "end": "boolean", "no_way_out": "boolean", "visits": "long"}
 _EDGE = {"input": "string", "count": "long", "probability": "double"}
 
 
@@ -31,9 +29,8 @@ def _graphml(model: AbstractModel) -> Iterator[str]:
         for name, kind in attributes.items():
             yield f'  <key id="{name}" for="{domain}" attr.name="{name}" attr.type="{kind}"/>\n'
     yield '  <graph id="model" edgedefault="directed">\n'
-    initial = np.zeros(len(model.states), bool)
-    initial[model.initial] = True
-    nodes = (initial.tolist(), is_end(model).tolist(), times_visited(model).tolist())
+    marks = (mask(model, states).tolist() for states in (model.initial, model.final, no_way_out(model)))
+    nodes = (*marks, times_visited(model).tolist())
     for state, values in enumerate(zip(cell_texts(model.grid.decode(model.states)), *nodes, strict=True)):
         yield f'    <node id="s{state}">{_data(_NODE, values)}</node>\n'
     counts = model.counts

@@ -16,7 +16,7 @@ from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
-from deepcruiser.export.mdp import cell_texts, is_end, times_visited
+from deepcruiser.export.mdp import cell_texts, mask, no_way_out, times_visited
 
 #: The most states of a picture; more of them would be a tangle.
 MAX_STATES = 200
@@ -60,7 +60,10 @@ def _caption(model: AbstractModel, written: bool) -> str:
     else:
         edge = "edge: the darker, the more steps"
         edge += "; states lie by their indices in components 0 and 1" if len(model.grid.lower) > 1 else ""
-    state = "state: its cell, and how often it was visited; orange: traces begin here; double frame: none went further"
+    state = (
+        "state: its cell, and how often it was visited; orange: traces begin here; double frame: traces end here; "
+        "dashed: no way out"
+    )
     return f"{model!r}\\l{state}\\l{edge}\\l"
 
 
@@ -70,11 +73,13 @@ def _dot_nodes(model: AbstractModel, written: bool) -> Iterator[str]:
     initial = set(model.initial.tolist())
     texts = cell_texts(cells)
     places = _places(cells, pitch=max(1.0, 0.3 + 0.08 * max(map(len, texts))))
-    columns = (texts, visits.tolist(), depth.tolist(), is_end(model).tolist(), places)
-    for state, (cell, times, deep, end, (x, y)) in enumerate(zip(*columns, strict=True)):
+    ends, stuck = mask(model, model.final), mask(model, no_way_out(model))
+    columns = (texts, visits.tolist(), depth.tolist(), ends.tolist(), stuck.tolist(), places)
+    for state, (cell, times, deep, end, last, (x, y)) in enumerate(zip(*columns, strict=True)):
         look = f'fillcolor="{_blend(_PALE, _DEEP, deep)}", fontcolor="{"white" if deep > 0.55 else "#1b2733"}"'
         look += "" if written else f', pos="{x:.2f},{y:.2f}!"'
         look += ", peripheries=2" if end else ""
+        look += ', style="rounded,filled,dashed"' if last else ""
         look += f', color="{_ACCENT}", penwidth=2.5' if state in initial else ""
         yield f'  s{state} [label="{cell}\\n{times:,}×", {look}];\n'
         if state in initial:

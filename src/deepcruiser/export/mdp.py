@@ -4,10 +4,11 @@ It has the states of the model in the same order, one action per abstract input,
 action is named after the cell of its input: x_3_0_7, with m for a minus sign (x_m1_0_7). A state where profiled traces
 only ended has one action "end", a self-loop. The labels of the states:
 
-    init    traces begin here; if they begin in several states, all are initial, and a checker answers with a range
-    end     no trace went on from here
-    once    the traces were here exactly once
-    c0_3    (Storm) the state's index in component 0 is 3; PRISM has the variables c0, c1, ... instead
+    init          traces begin here; if they begin in several states, all are initial, and checkers answer a range
+    end           traces end here
+    no_way_out    all traces that came here ended here
+    once          the traces were here exactly once
+    c0_3          (Storm) the state's index in component 0 is 3; PRISM has the variables c0, c1, ... instead
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 
 
-def is_end(model: AbstractModel) -> npt.NDArray[np.bool_]:
-    """For each state, whether no transition leaves it, because every trace that came there ended there."""
-    ends: npt.NDArray[np.bool_] = np.bincount(model.counts.source, minlength=len(model.states)) == 0
-    return ends
+def mask(model: AbstractModel, states: IntArray) -> npt.NDArray[np.bool_]:
+    """For each state of the model, whether it is one of `states`."""
+    chosen = np.zeros(len(model.states), bool)
+    chosen[states] = True
+    return chosen
+
+
+def no_way_out(model: AbstractModel) -> IntArray:
+    """The states that no transition leaves, because every trace that came there ended there."""
+    return np.flatnonzero(np.bincount(model.counts.source, minlength=len(model.states)) == 0)
 
 
 def times_visited(model: AbstractModel) -> IntArray:
@@ -64,7 +71,7 @@ class Steps:
 
     @classmethod
     def of(cls, model: AbstractModel) -> Steps:
-        counts, ends = model.counts, np.flatnonzero(is_end(model))
+        counts, ends = model.counts, no_way_out(model)
         source = np.concatenate([counts.source, ends])
         order = np.argsort(source, kind="stable")
         source = source[order]
@@ -92,7 +99,8 @@ def state_labels(model: AbstractModel) -> list[list[str]]:
     labels: list[list[str]] = [[] for _ in range(len(model.states))]
     carriers = {
         "init": model.initial,
-        "end": np.flatnonzero(is_end(model)),
+        "end": model.final,
+        "no_way_out": no_way_out(model),
         "once": np.flatnonzero(times_visited(model) == 1),
     }
     for label, states in carriers.items():

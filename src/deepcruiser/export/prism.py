@@ -41,8 +41,8 @@ def _sta(model: AbstractModel) -> Iterator[str]:
 
 
 def _lab(model: AbstractModel) -> Iterator[str]:
-    # PRISM expects "deadlock"; with the self-loops of the ends, no state is one.
-    names = ["init", "deadlock", "end", "once"]
+    # PRISM expects "deadlock"; with the self-loops where there is no way out, no state is one.
+    names = ["init", "deadlock", "end", "no_way_out", "once"]
     numbers = {name: str(number) for number, name in enumerate(names)}
     yield " ".join(f'{number}="{name}"' for name, number in numbers.items()) + "\n"
     for state, labels in enumerate(state_labels(model)):

@@ -108,7 +108,8 @@ class Adapter(ABC):
         return [self._decode(output, trace) for output, trace in results]
 
     def _decode(self, output: Any, trace: Trace) -> Run:
-        """The answer and the doubt of one output."""
+        """The answer and the doubt of one output; rows of numbers, one for each step, are the trace's outputs."""
+        trace = trace.with_outputs(output)
         answer = output if self._transcribe is None else self._transcribe(output)
         if self._doubt is not None:
             return Run(answer, trace, self._doubt(output))

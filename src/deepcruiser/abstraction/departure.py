@@ -1,0 +1,64 @@
+"""Whether a trace is a path of an abstract model, and where it leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.sorted_sets import find
+from deepcruiser.trace import Trace
+
+if TYPE_CHECKING:
+    from deepcruiser.abstraction.model import AbstractModel
+
+Cell = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Departure:
+    """The first thing in a trace that no profiled trace did.
+
+    `state` is the cell of the trace's state number `step`. Alone, it is a state where no profiled trace was or, at step
+    0, where none began. With `input`, that input was never read in the state; with `successor` as well, it was, but
+    never led there.
+    """
+
+    step: int
+    state: Cell
+    input: Cell | None = None
+    successor: Cell | None = None
+
+    @classmethod
+    def of(cls, model: AbstractModel, trace: Trace) -> Departure | None:
+        """Where the trace leaves the model; None if it is a path of the model with positive probability."""
+        cells, input_cells = model.cells(trace)
+        counts = model.counts
+        state = find(model.states, model.grid.encode(cells))
+        if state[0] not in model.initial:
+            return cls(0, _cell(cells[0]))
+        source, target = state[:-1], state[1:]
+        action = find(counts.inputs, model.input_grid.encode(input_cells))
+        pair = source * len(counts.inputs) + action
+        choice = np.where((source < 0) | (action < 0), -1, find(model.choices, pair))
+        row = np.where((choice < 0) | (target < 0), -1, find(model.rows, pair * len(model.states) + target))
+        if (row >= 0).all():
+            return None
+        step = int(np.argmax(row < 0))
+        before, read, after = _cell(cells[step]), _cell(input_cells[step]), _cell(cells[step + 1])
+        if choice[step] < 0:
+            return cls(step, before, read)
+        return cls(step + 1, after) if target[step] < 0 else cls(step, before, read, after)
+
+    def __str__(self) -> str:
+        if self.input is None:
+            return f"state {self.step} is {self.state}, where no profiled trace {'was' if self.step else 'began'}"
+        if self.successor is None:
+            return f"input {self.step} is {self.input}, which no profiled trace read in {self.state}"
+        return f"step {self.step} leads from {self.state} on {self.input} to {self.successor}, as no profiled trace did"
+
+
+def _cell(indices: IntArray) -> Cell:
+    return tuple(indices.tolist())
