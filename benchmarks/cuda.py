@@ -1,4 +1,6 @@
-"""On a GPU: the same cells as on the CPU, the cost over bare inference, and the paper's 44 million steps.
+"""On a GPU: the same cells as on the CPU, the cost over bare inference, and a profile of the paper's size.
+
+The paper profiled "about 90 billion 64-bit floats" of states of 2048: 44 million steps, if nothing else was counted.
 
 python -m benchmarks.cuda [--steps 44000000]
 """
@@ -118,7 +120,7 @@ def paper_scale(net: torch.nn.Module, steps: int, *, batch_size: int) -> None:
     data = Slices(steps // 500, 500)
     system = dc.TorchSystem(net, "lstm", transcribe=lambda letters: letters)
     began = time.perf_counter()
-    profile = dc.profile(system, data, share=0.02, batch_size=batch_size)
+    profile = dc.profile(system, data, pca_share=0.02, batch_size=batch_size)
     profiled = time.perf_counter() - began
     print(f"   {profile}: {profiled:.1f} s", flush=True)
     for partitions in GRIDS:

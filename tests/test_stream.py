@@ -90,7 +90,7 @@ def test_profile_of_a_system_is_that_of_its_traces() -> None:
 
 def test_parts_profiled_apart_are_the_whole() -> None:
     data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(200))]
-    whole = dc.profile(Echo(), data, share=0.3, seed=5)
+    whole = dc.profile(Echo(), data, pca_share=0.3, seed=5)
     parts = [data[:90], data[90:]]
     fitted = [dc.fit(Echo(), part, share=0.3, seed=5) for part in parts]
     projections = fitted[0].merge(fitted[1]).projections(3)
@@ -104,20 +104,54 @@ def test_parts_profiled_apart_are_the_whole() -> None:
 
 def test_the_share_is_fitted_on_and_chosen_by_name_and_seed() -> None:
     data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(400))]
-    profile = dc.profile(Echo(), data, share=0.25, seed=3)
+    profile = dc.profile(Echo(), data, pca_share=0.25, seed=3)
     chosen = [item for item in data if in_share(item.id, share=0.25, seed=3)]
     assert 60 < len(chosen) < 140
     assert profile.origin.fitted_on == len(chosen)
     traces = [run.traced for run in Echo().run([item.array for item in chosen])]
     axes = dc.Fit.of(traces).projections(3).states.axes
     assert np.abs(profile.projections.states.axes - axes).max() < 1e-12
-    assert dc.profile(Echo(), data, share=0.25, seed=3) == profile
-    assert dc.profile(Echo(), data, share=0.25, seed=4) != profile
+    assert dc.profile(Echo(), data, pca_share=0.25, seed=3) == profile
+    assert dc.profile(Echo(), data, pca_share=0.25, seed=4) != profile
+
+
+def test_a_sample_is_profiled_as_if_there_were_nothing_else() -> None:
+    data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(400))]
+    whole, sample = dc.profile(Echo(), data, exact=True), dc.profile(Echo(), data, sample=0.2, exact=True, seed=1)
+    assert 40 < sample.origin.traces < 130
+    assert len(whole.lengths) == 400
+    chosen = [item for item in data if in_share(f"sample:{item.id}", share=0.2, seed=1)]
+    alone = dc.profile(Echo(), chosen, exact=True)
+    assert sample == alone
+    assert sample.origin == alone.origin
+    assert dc.profile(Echo(), data, sample=0.2, exact=True, seed=2) != sample
+
+
+def test_the_share_of_the_pca_is_one_of_the_sample_and_parts_choose_alike() -> None:
+    data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(1000))]
+    sample = dc.profile(Echo(), data, sample=0.5, pca_share=0.3, seed=1)
+    assert 0.2 < sample.origin.fitted_on / sample.origin.traces < 0.4
+    parts = [data[:300], data[300:]]
+    fits = [dc.fit(Echo(), part, sample=0.5, share=0.3, seed=1) for part in parts]
+    projections = fits[0].merge(fits[1]).projections(3)
+    joined = [dc.profile(Echo(), part, sample=0.5, projections=projections, seed=1) for part in parts]
+    assert joined[0].merge(joined[1]).origin.data == sample.origin.data
+
+
+@pytest.mark.parametrize("sample", [0.0, -0.1, 1.01])
+def test_a_sample_is_a_share(sample: float) -> None:
+    with pytest.raises(dc.InputError, match=rf"sample must be above 0 and at most 1, not {sample}: 0.2 profiles"):
+        dc.profile(Echo(), arrays(3), sample=sample)
+
+
+def test_a_sample_without_a_sequence() -> None:
+    with pytest.raises(dc.InputError, match=r"a sample of 1e-09 of 3 sequences has none: give a larger sample"):
+        dc.profile(Echo(), arrays(3), sample=1e-9)
 
 
 def test_too_small_a_share_is_not_trusted() -> None:
     data = [Item(f"utterance-{i}", array) for i, array in enumerate(arrays(5))]
-    assert dc.profile(Echo(), data, share=0.01).origin.fitted_on == 5
+    assert dc.profile(Echo(), data, pca_share=0.01).origin.fitted_on == 5
 
 
 def test_one_unreadable_input_is_left_out_and_told() -> None:
@@ -159,8 +193,8 @@ def test_bad_data() -> None:
         dc.profile(Echo(), (a for a in arrays(3)))
     with pytest.raises(dc.InputError, match="batch_size must be at least 1, not 0"):
         dc.profile(Echo(), arrays(3), batch_size=0)
-    with pytest.raises(dc.InputError, match=r"share must be above 0 and at most 1, not 1.5"):
-        dc.profile(Echo(), arrays(3), share=1.5)
+    with pytest.raises(dc.InputError, match=r"pca_share must be above 0 and at most 1, not 1.5"):
+        dc.profile(Echo(), arrays(3), pca_share=1.5)
 
 
 def test_a_system_that_forgets_an_input() -> None:

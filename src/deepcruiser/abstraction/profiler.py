@@ -18,6 +18,7 @@ def fit(
     system: System,
     data: Iterable[Any],
     *,
+    sample: float = 1.0,
     share: float = 1.0,
     seed: int = 0,
     batch_size: int = 16,
@@ -25,16 +26,17 @@ def fit(
 ) -> Fit:
     """Measure states and inputs on a share of the data, so that projections can be fixed.
 
-    Which sequences belong to the share depends on their names and the seed alone: parts that are fitted apart choose
-    as the whole would.
+    `sample` is that of `profile`: the share is one of the sample. Which sequences belong to either depends on their
+    names and the seed alone: parts that are fitted apart choose as the whole would.
     """
     if not 0 < share <= 1:
         raise InputError(f"share must be above 0 and at most 1, not {share}")
     data, size = require_sized(data)
+    sampled, size = _sampling(data, size, sample, seed)
     fitted, progress = Fit(), Progress(size, stage="fitting the projections", watch=watch)
 
     def chosen(name: str) -> bool:
-        return share == 1 or in_share(name, share=share, seed=seed)
+        return sampled(name) and in_share(name, share=share, seed=seed)
 
     def measure(names: list[str], runs: list[Run]) -> list[None]:
         fitted.add([run.traced for run in runs], names)
@@ -54,7 +56,8 @@ def profile(
     *,
     components: int = 3,
     input_components: int | None = None,
-    share: float = 0.1,
+    sample: float = 1.0,
+    pca_share: float = 0.1,
     exact: bool = False,
     seed: int = 0,
     projections: Projections | None = None,
@@ -63,16 +66,21 @@ def profile(
 ) -> Profile:
     """Run the system over the data and record where its states went.
 
-    The projections are fitted on a random `share` of the sequences, on all of them with `exact=True` or where the
-    share holds fewer states than a state has numbers, and not at all if `projections` are given; bounds and cells
-    come from all sequences. What cannot be read is left out and told to `watch` in `progress.skipped`.
+    `sample` profiles only a random share of the sequences. The projections are fitted on a random `pca_share` of
+    those, on all of them with `exact=True` or where the share holds fewer states than a state has numbers, and not at
+    all if `projections` are given; bounds and cells come from all that are profiled. What cannot be read is left out
+    and noted in `progress.skipped`, which `watch` gets.
     """
+    if not 0 < pca_share <= 1:
+        raise InputError(f"pca_share must be above 0 and at most 1, not {pca_share}")
     data, size = require_sized(data)
+    sampled, size = _sampling(data, size, sample, seed)
     fitted_on = 0
     if projections is None:
-        fitted = Fit() if exact else fit(system, data, share=share, seed=seed, batch_size=batch_size, watch=watch)
+        shared: dict[str, Any] = {"sample": sample, "seed": seed, "batch_size": batch_size, "watch": watch}
+        fitted = Fit() if exact else fit(system, data, share=pca_share, **shared)
         if not fitted.enough:
-            fitted = fit(system, data, batch_size=batch_size, watch=watch)
+            fitted = fit(system, data, **shared)
         fitted_on, projections = (
             fitted.sequences,
             fitted.projections(components, input_components=input_components),
@@ -83,8 +91,26 @@ def profile(
         return list(zip(*fixed.project([run.traced for run in runs], names), strict=True))
 
     progress = Progress(size, stage="profiling", watch=watch)
-    for name, (states, inputs) in stream(system, data, project, progress=progress, batch_size=batch_size):
+    passing = stream(system, data, project, progress=progress, batch_size=batch_size, chosen=sampled)
+    for name, (states, inputs) in passing:
         recorder.add(name, states, inputs)
     if len(progress.skipped) == size:
         raise nothing_read(progress)
     return recorder.profile(fitted_on=fitted_on, system=system)
+
+
+def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple[Callable[[str], bool], int]:
+    """Whether a sequence belongs to the random sample of the data, by its name, and how many of them do."""
+    if not 0 < sample <= 1:
+        raise InputError(f"sample must be above 0 and at most 1, not {sample}: 0.2 profiles a fifth of the data")
+    if sample == 1:
+        return lambda _: True, size
+
+    def sampled(name: str) -> bool:
+        # Not the hash of the PCA's share, or that share would be the first part of the sample.
+        return in_share(f"sample:{name}", share=sample, seed=seed)
+
+    count = sum(sampled(name) for name, _ in named(data))
+    if not count:
+        raise InputError(f"a sample of {sample} of {size:,} sequences has none: give a larger sample or another seed")
+    return sampled, count

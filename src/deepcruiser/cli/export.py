@@ -16,7 +16,10 @@ from deepcruiser.export import export as export_model
 @click.argument("profile", type=click.Path(path_type=Path))
 @click.option("--partitions", required=True, type=int, help="Number of intervals per component of a state.")
 @click.option(
-    "--input-partitions", default=10, show_default=True, help="Number of intervals per component of an input."
+    "--input-partitions",
+    default=options.INPUT_PARTITIONS,
+    show_default=True,
+    help="Number of intervals per component of an input.",
 )
 @options.output("The file to write; its suffix is the format, see above.")
 @options.json_output()

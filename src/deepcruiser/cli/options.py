@@ -52,13 +52,16 @@ def output(help_text: str, *, metavar: str = "FILE") -> Decorator[Any]:
     )
 
 
+#: The default of --input-partitions: `abstraction.grid.INPUT_PARTITIONS`, without loading it.
+INPUT_PARTITIONS = 10
+
 #: `profile`, `partitions`, `input_partitions` and `model`: the abstract model, as `resolve.model_from` takes it.
 model_source = together(
     click.option("--profile", metavar="FILE", help="The profile of the network; needs --partitions."),
     click.option("--partitions", type=int, help="Number of intervals per component of a state; with --profile."),
     click.option(
         "--input-partitions",
-        default=10,
+        default=INPUT_PARTITIONS,
         show_default=True,
         help="Number of intervals per component of an input; with --profile.",
     ),

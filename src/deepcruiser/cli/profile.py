@@ -29,13 +29,25 @@ from deepcruiser.stream import Progress
     help="Number of principal components of an input.  [default: as for states, at most the input's size]",
 )
 @click.option(
-    "--share", default=0.1, show_default=True, help="Share of the sequences to fit the principal components on."
+    "--sample", default=1.0, help="Profile only this random share of the data, such as 0.2.  [default: all of them]"
 )
-@click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in a pass of its own.")
+@click.option(
+    "--pca-share",
+    default=0.1,
+    show_default=True,
+    help="Share of the profiled sequences to fit the principal components on.",
+)
+@click.option("--exact", is_flag=True, help="Fit the principal components on all of them, in a pass of its own.")
 @options.seed
 @options.batch_size
 @click.option(
     "--partitions", default="10,20,50,100", show_default=True, help="Partitions to show the size of the model for."
+)
+@click.option(
+    "--input-partitions",
+    default=options.INPUT_PARTITIONS,
+    show_default=True,
+    help="Number of intervals per component of an input, for these sizes.",
 )
 @options.json_output()
 def profile(
@@ -44,11 +56,13 @@ def profile(
     output: Path,
     components: int,
     input_components: int | None,
-    share: float,
+    sample: float,
+    pca_share: float,
     exact: bool,
     seed: int,
     batch_size: int,
     partitions: str,
+    input_partitions: int,
     as_json: bool,
 ) -> None:
     """Record where the states of a network go on its training data.
@@ -74,13 +88,14 @@ def profile(
             data_from(data),
             components=components,
             input_components=input_components,
-            share=share,
+            sample=sample,
+            pca_share=pca_share,
             exact=exact,
             seed=seed,
             batch_size=batch_size,
             watch=watch,
         )
-    configurations = result.configurations(grids)
+    configurations = result.configurations(grids, input_partitions=input_partitions)
     check_self(result, grids[-1])
     result.save(output)
     if as_json:
