@@ -60,7 +60,7 @@ def mutations(draw: st.DrawFn) -> dc.Mutations:
 
 #: A strategy for each field of a spec.
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
-    **dict.fromkeys(("system", "data", "profile", "model", "mutations_source"), st.none() | words),
+    **dict.fromkeys(("system", "data", "leave_out", "profile", "model", "mutations_source"), st.none() | words),
     "partitions": st.none() | st.integers(1, 1000),
     "input_partitions": st.integers(1, 1000),
     "guide": guides,
@@ -70,6 +70,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "seed": st.integers(0, 2**70),
     "batch_size": st.integers(1, 10**6),
     "window": st.none() | st.integers(1, 10**6),
+    "validity": st.booleans(),
+    "keep_failing_seeds": st.booleans(),
     "minutes": st.none() | st.floats(0, allow_infinity=False),
     "runs": st.none() | st.integers(0, 10**12),
     "until_coverage": st.none() | st.floats(0, 1),
@@ -119,7 +121,9 @@ typed = st.fixed_dictionaries(
     optional={
         **{name: FIELDS[name] for name in ("partitions", "input_partitions", "scheduler", "seed", "batch_size")},
         **{name: FIELDS[name] for name in ("window", "minutes", "runs", "guide", "oracle", "limit_seconds")},
+        **{name: FIELDS[name] for name in ("validity", "keep_failing_seeds")},
         "data": st.sampled_from(["seeds/", "my seeds", "data.py:seeds"]),
+        "leave_out": st.sampled_from(["leave-out.txt", "my choice.csv"]),
         "profile": st.sampled_from(["a.profile", "it's one"]),
         "until_coverage": st.floats(0, 1, exclude_min=True),
     },
@@ -147,7 +151,7 @@ def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutati
     program, command, *words = shlex.split(spec.command_line("runs/my folder"))
     assert (program, command, words[-2:]) == ("deepcruiser", "fuzz", ["-o", "runs/my folder"])
     options = fuzz_command.make_context("fuzz", words).params
-    for name in ("output", "workers", "plain", "serve", "as_json_lines"):
+    for name in ("output", "workers", "plain", "serve", "as_json_lines", "paper"):
         del options[name]
     guide, scheduler, pick = options.pop("guide"), options.pop("scheduler"), options.pop("pick")
     again = spec_from(scheduler=Component(scheduler, {"pick": pick}), **options)

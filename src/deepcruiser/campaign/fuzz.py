@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -23,7 +23,7 @@ from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import Step, loop, sow
-from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.mutations import Mutations, never_invalid
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
@@ -60,6 +60,7 @@ def fuzz(
     oracle: Oracle | None = None,
     mutations: Mutations | None = None,
     executor: Executor | None = None,
+    leave_out: Collection[str] = (),
     workers: int | None = None,
     watch: Callable[[Status], None] = lambda _: None,
     **settings: Any,
@@ -67,12 +68,13 @@ def fuzz(
     """Look for inputs that the system gets wrong: transform the seeds, keep what increases coverage, save what fails.
 
     `settings` are fields of `CampaignSpec`: seed, batch_size, window, scheduler, minutes, runs, until_coverage,
-    limit_seconds. The campaign stops after `minutes`, after `runs`, at `until_coverage` of the first criterion, when
-    every test is spent, or at Ctrl-C; the same call on the same folder resumes it, as if it had never stopped.
+    limit_seconds, validity, keep_failing_seeds. The campaign stops after `minutes`, after `runs`, at `until_coverage`
+    of the first criterion, when every test is spent, or at Ctrl-C; the same call on the same folder resumes it, as if
+    it had never stopped.
 
     `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
-    `executor` runs the mutants elsewhere. `model` is None for a system that shows no states; the guide is then "none"
-    or "random".
+    `executor` runs the mutants elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a
+    system that shows no states; the guide is then "none" or "random".
     """
     spec = _spec(spec or CampaignSpec(), guide, oracle, mutations, settings)
     guide = Guide.of(guide) if guide is not None else spec.build_guide()
@@ -86,12 +88,17 @@ def fuzz(
     elif spec.until_coverage is not None:
         raise InputError(f"until_coverage={spec.until_coverage:g} needs a model: use runs or minutes")
     inputs = Inputs(Seeds(seeds), recent=2 * spec.batch_size)
+    if unknown_names := sorted(set(leave_out) - set(inputs.seeds)):
+        raise InputError(
+            f"the seed {unknown_names[0]!r} is to be left out, but none of the {len(inputs.seeds):,} seeds has that "
+            "name: mend the list of seeds to leave out"
+        )
     state = State(model, guide, mutations, spec.build_scheduler(mutations))
     with Store.open(folder, write=True) as store, _interruptions() as interrupted:
-        store.configure(spec, _identity(system, model, inputs.seeds))
+        store.configure(spec, _identity(system, model, inputs.seeds, leave_out))
         executor = executor or _executor(system, model, inputs, mutations, spec, workers)
         with executor:
-            session = _Session(spec, state, executor, oracle, inputs, store, watch, interrupted)
+            session = _Session(spec, state, executor, oracle, inputs, frozenset(leave_out), store, watch, interrupted)
             stopped = session.run()
         store.put("stopped", stopped)
     return CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
@@ -116,12 +123,13 @@ def _spec(
     return replace(spec, **settings)
 
 
-def _identity(system: System, model: AbstractModel | None, seeds: Seeds) -> dict[str, Any]:
+def _identity(system: System, model: AbstractModel | None, seeds: Seeds, leave_out: Collection[str]) -> dict[str, Any]:
     """What must be the same when a campaign is resumed, and a spec cannot hold."""
     return {
         "model": "" if model is None else model.fingerprint,
         "system": str(getattr(system, "fingerprint", "")),
         "seeds": list(seeds),
+        "seeds left out": sorted(leave_out),
         "texts of the seeds": digest_of([seeds.text(name) for name in seeds]),
     }
 
@@ -129,12 +137,13 @@ def _identity(system: System, model: AbstractModel | None, seeds: Seeds) -> dict
 def _executor(
     system: System, model: AbstractModel | None, inputs: Inputs, mutations: Mutations, spec: CampaignSpec, workers: int
 ) -> Executor:
-    local = LocalExecutor(system, model, inputs, mutations.invalid, limit_seconds=spec.limit_seconds)
+    invalid = mutations.invalid if spec.validity else never_invalid
+    local = LocalExecutor(system, model, inputs, invalid, limit_seconds=spec.limit_seconds)
     if not workers:
         return local
     from deepcruiser.campaign.executors.processes import ProcessExecutor
 
-    return ProcessExecutor(local, inputs, mutations.invalid, workers=workers, kinds=mutations.kinds)
+    return ProcessExecutor(local, inputs, invalid, workers=workers, kinds=mutations.kinds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +155,7 @@ class _Session:
     executor: Executor
     oracle: Oracle
     inputs: Inputs
+    leave_out: frozenset[str]
     store: Store
     watch: Callable[[Status], None]
     interrupted: threading.Event
@@ -197,7 +207,15 @@ class _Session:
         """Run the seeds."""
         self.store.put("versions", versions())
         events: list[Seeded] = []
-        for event in sow(self.executor, self.oracle, self.inputs, batch_size=self.spec.batch_size):
+        sown = sow(
+            self.executor,
+            self.oracle,
+            self.inputs,
+            batch_size=self.spec.batch_size,
+            leave_out=self.leave_out,
+            keep_failing=self.spec.keep_failing_seeds,
+        )
+        for event in sown:
             self.state.apply(event)
             events.append(event)
             if self.interrupted.is_set():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -78,17 +78,36 @@ def judge(
     return Ran(*planned, outcome, result.kind, result.output, result.score, execution.doubt, execution.digest, visits)
 
 
-def sow(executor: Executor, oracle: Oracle, inputs: Inputs, *, batch_size: int) -> Iterator[Seeded]:
-    """Run every seed. Those that cannot be read, or that the system fails already, are set aside."""
+def sow(
+    executor: Executor,
+    oracle: Oracle,
+    inputs: Inputs,
+    *,
+    batch_size: int,
+    leave_out: Container[str] = (),
+    keep_failing: bool = False,
+) -> Iterator[Seeded]:
+    """Run every seed but those to leave out.
+
+    Those that cannot be read are set aside, and those that the system fails already, unless they are to be kept.
+    """
     seeds = [Mutant(-1 - position, -1 - position, name, (), ()) for position, name in enumerate(inputs.seeds)]
     for start in range(0, len(seeds), batch_size):
         batch = seeds[start : start + batch_size]
-        for mutant, execution in zip(batch, executor.submit(batch)(), strict=True):
-            yield judge_seed(oracle, mutant, execution, inputs.seeds.text(mutant.seed))
+        used = [mutant for mutant in batch if mutant.seed not in leave_out]
+        executions = dict(zip([mutant.seed for mutant in used], executor.submit(used)() if used else (), strict=True))
+        for mutant in batch:
+            if mutant.seed in executions:
+                text = inputs.seeds.text(mutant.seed)
+                yield judge_seed(oracle, mutant, executions[mutant.seed], text, keep_failing=keep_failing)
+            else:
+                yield Seeded(-1 - mutant.number, mutant.seed, "rejected", "left out", None, None, 0.0, None, "", None)
 
 
-def judge_seed(oracle: Oracle, mutant: Mutant, execution: Execution, text: str | None) -> Seeded:
-    """Whether a seed can be used: the system has to get it right."""
+def judge_seed(
+    oracle: Oracle, mutant: Mutant, execution: Execution, text: str | None, *, keep_failing: bool = False
+) -> Seeded:
+    """Whether a seed can be used: the system has to get it right, unless failing seeds are kept as well."""
     position, name = -1 - mutant.number, mutant.seed
     result = verdict(execution, oracle, partial(oracle.reference, text))
     if not result.judged:
@@ -96,6 +115,7 @@ def judge_seed(oracle: Oracle, mutant: Mutant, execution: Execution, text: str |
         output = message or result.output
         return Seeded(position, name, "rejected", result.kind, output, None, 0.0, execution.doubt, "", None)
     judged = result.output, decode(encode(result.reference)), result.score, execution.doubt  # as it is read again
-    if result.kind:
+    if result.kind and not keep_failing:
         return Seeded(position, name, "rejected", "failed already", *judged, "", None)
-    return Seeded(position, name, "kept", "", *judged, execution.digest, execution.visits)
+    reason = "failed already" if result.kind else ""
+    return Seeded(position, name, "kept", reason, *judged, execution.digest, execution.visits)

@@ -12,6 +12,11 @@ from deepcruiser.errors import InputError
 from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed, series, text
 
 
+def never_invalid(seed: Any, mutant: Any) -> str | None:
+    """The gate that lets every mutant through."""
+    return None
+
+
 @dataclass(frozen=True)
 class Mutations:
     """The kinds of transformation that a campaign draws from, how they combine, and when a mutant is still valid.

@@ -82,7 +82,9 @@ class CampaignSpec:
 
     The first fields say where things are, as they were typed; they are empty in a campaign that was started in Python.
     `window` is how far planning runs ahead: run i is planned from the state after run i - window. None means two
-    batches, or one run where batches have one.
+    batches, or one run where batches have one. Without `validity`, every mutant is run, whatever it sounds like. With
+    `keep_failing_seeds`, seeds that the system fails already are tests like any other. `leave_out` is a file with the
+    names of seeds that are not used.
     """
 
     system: str | None = None
@@ -92,6 +94,7 @@ class CampaignSpec:
     input_partitions: int = 10
     model: str | None = None
     mutations_source: str | None = None
+    leave_out: str | None = None
 
     guide: Component = Component("coverage", {"criteria": ["BSCov"]})
     oracle: Component = Component("WordErrorRate", {"above": WER_ABOVE})
@@ -100,6 +103,8 @@ class CampaignSpec:
     seed: int = 0
     batch_size: int = 16
     window: int | None = None
+    validity: bool = True
+    keep_failing_seeds: bool = False
 
     minutes: float | None = None
     runs: int | None = None
@@ -219,7 +224,7 @@ class CampaignSpec:
 
     def _options(self) -> list[str]:
         default, words = CampaignSpec(), []
-        plain = ("system", "data", "profile", "partitions", "input_partitions", "model")
+        plain = ("system", "data", "leave_out", "profile", "partitions", "input_partitions", "model")
         rest = ("seed", "batch_size", "window", "minutes", "runs", "until_coverage")
         for name in (*plain, *rest):
             if getattr(self, name) != getattr(default, name):
@@ -235,6 +240,8 @@ class CampaignSpec:
                 "--pick",
                 str(self.scheduler.parameters.get("pick", "uniform")),
             ]
+        words += [] if self.validity else ["--no-validity"]
+        words += ["--keep-failing-seeds"] if self.keep_failing_seeds else []
         if self.limit_seconds != default.limit_seconds:
             words += ["--limit-seconds", _number(self.limit_seconds or 0)]
         return words
@@ -301,6 +308,10 @@ def _ranges(value: Any) -> Mapping[str, Mapping[str, Any]]:
 
 def _checked(name: str, value: Any, expected: str) -> Any:
     """The value, if it has the type of its field."""
+    if expected == "bool":
+        if not isinstance(value, bool):
+            raise InputError(f"{name} must be true or false, not {value!r}")
+        return value
     kinds = {"str": str, "int": int, "float": (int, float)}
     words = [word for word in kinds if word in expected.split(" | ")]
     if isinstance(value, bool) or not any(isinstance(value, kinds[word]) for word in words):  # type: ignore[arg-type]

@@ -31,7 +31,17 @@ from deepcruiser.transformations import to_dict
 
 MODEL = "abstract.model"
 #: The fields of a spec that must stay the same when a campaign is resumed; paths and budgets may change.
-_FIXED = ("guide", "oracle", "mutations", "scheduler", "seed", "batch_size", "window")
+_FIXED = (
+    "guide",
+    "oracle",
+    "mutations",
+    "scheduler",
+    "seed",
+    "batch_size",
+    "window",
+    "validity",
+    "keep_failing_seeds",
+)
 #: Turns the data of a change into the change.
 ReadChange = Callable[[Mapping[str, Any]], Any]
 
@@ -101,7 +111,7 @@ class Store:
         """
         identity, fixed = json.loads(json.dumps(identity)), json.loads(json.dumps(spec.to_dict()))
         if self.meta("spec") is not None and self.meta("random") is not None:
-            was = {**self.meta("spec"), **self.meta("identity")}
+            was = {**CampaignSpec().to_dict(), "seeds left out": [], **self.meta("spec"), **self.meta("identity")}
             now = {**fixed, **identity}
             names = (*_FIXED, *identity)
             differ = [

@@ -19,6 +19,7 @@ COMMANDS = {
     "profile": "Record where the states of a network go on its training data.",
     "cover": "Measure how much of the abstract model a data set reaches.",
     "monitor": "Find the inputs that leave what training visited.",
+    "seeds": "List seeds to choose from, by quality and by how near they are to a failure.",
     "fuzz": "Look for inputs that a system gets wrong.",
     "replay": "Run failing tests of a campaign again.",
     "report": "Show what campaigns found, on one page.",
@@ -75,6 +76,7 @@ def main() -> None:
     deepcruiser profile --system asr.py:system --data train/ -o asr.profile
     deepcruiser cover   --system asr.py:system --data test/ --profile asr.profile --partitions 20
     deepcruiser monitor --system asr.py:system --data live/ --model asr.model --calibrate dev/
+    deepcruiser seeds   --system asr.py:system --data seeds/ -o seeds.html
     deepcruiser fuzz    --system asr.py:system --data seeds/ --profile asr.profile --partitions 20 -o runs/asr
     deepcruiser replay  runs/asr 7
     deepcruiser report  runs/asr

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.mutations import Mutations
@@ -24,8 +25,8 @@ from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
 Command = Callable[..., Any]
 
 
-def judging_options(command: Command) -> Command:
-    """What counts as a failure, and what may be done to an input: shared by `fuzz` and `evaluate`."""
+def oracle_options(command: Command) -> Command:
+    """What counts as a failure: shared by `fuzz`, `evaluate` and `seeds`."""
     options = [
         click.option(
             "--wer-above",
@@ -43,6 +44,15 @@ def judging_options(command: Command) -> Command:
             type=click.Choice(["text", "output"]),
             help="Compare with the text of the seed or with the answer to it.  [default: the text, if there is one]",
         ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def judging_options(command: Command) -> Command:
+    """What counts as a failure, and what may be done to an input: shared by `fuzz` and `evaluate`."""
+    options = [
         click.option(
             "--transformations",
             metavar="NAMES",
@@ -67,7 +77,7 @@ def judging_options(command: Command) -> Command:
     ]
     for option in reversed(options):
         command = option(command)
-    return command
+    return oracle_options(command)
 
 
 def spec_from(
@@ -84,6 +94,7 @@ def spec_from(
     ranges: tuple[str, ...] = (),
     mutations: str | None = None,
     limit_seconds: float = 60.0,
+    no_validity: bool = False,
     **fields: Any,
 ) -> CampaignSpec:
     """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given."""
@@ -100,8 +111,36 @@ def spec_from(
         oracle=_oracle(thresholds, disagreement, against),
         mutations=mutations_component(sound or Mutations()),
         limit_seconds=limit_seconds or None,
+        validity=not no_validity,
         **fields,
     )
+
+
+#: What --paper stands for: the values of each option that do not contradict it, the first of which it sets.
+PAPER_PRESET: Mapping[str, tuple[Any, ...]] = {
+    "batch_size": (1,),
+    "window": (1,),
+    "scheduler": ("uniform", "decay"),
+    "pick": ("uniform",),
+    "no_validity": (True,),
+    "keep_failing_seeds": (True,),
+}
+
+
+def paper_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
+    """The options with those of the paper's algorithm; one that was typed and contradicts it is refused."""
+    typed = {name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    for name, values in PAPER_PRESET.items():
+        if name in typed and options[name] not in values:
+            option = f"--{name.replace('_', '-')}"
+            allowed = " or ".join(map(str, values))
+            raise click.UsageError(
+                f"--paper does not go with {option} {options[name]}: leave one out, or use {allowed}"
+            )
+    preset = {name: values[0] for name, values in PAPER_PRESET.items() if name not in typed}
+    if "input_partitions" not in typed and options.get("partitions") is not None:
+        preset["input_partitions"] = options["partitions"]
+    return {**options, **preset}
 
 
 def load_data(spec: CampaignSpec) -> Iterable[Any]:
@@ -134,7 +173,7 @@ def load_mutations(spec: CampaignSpec) -> Mutations:
 def located(spec: CampaignSpec, folder: Path, directory: Mapping[str, str]) -> CampaignSpec:
     """The spec of a campaign's folder with its paths as they are found from the current directory."""
     bases = [folder / directory["relative"], Path(directory["absolute"])]
-    names = ["system", "data", "profile", "model"]
+    names = ["system", "data", "leave_out", "profile", "model"]
     names += ["mutations_source"] if spec.mutations_source not in READY_MADE else []
     changes: dict[str, Any] = {name: _located(getattr(spec, name), bases) for name in names}
     return replace(spec, **changes)

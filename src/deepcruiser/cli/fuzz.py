@@ -21,7 +21,15 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
-from deepcruiser.cli.campaign_options import judging_options, load_data, load_model, load_mutations, spec_from
+from deepcruiser.cli.campaign_options import (
+    judging_options,
+    load_data,
+    load_model,
+    load_mutations,
+    paper_options,
+    spec_from,
+)
+from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
@@ -52,9 +60,14 @@ class Fraction(click.ParamType[float]):
 @click.option(
     "--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME. Built-in systems bring their own."
 )
+@click.option(
+    "--leave-out", metavar="FILE", help="Seeds not to use: a name a line, or a table that `deepcruiser seeds` wrote."
+)
 @click.option("--profile", metavar="FILE", help="The profile of the network.")
 @click.option("--partitions", type=int, help="Intervals per component of the states; with --profile.")
-@click.option("--input-partitions", default=10, help="Intervals per component of the inputs; with --profile.")
+@click.option(
+    "--input-partitions", default=INPUT_PARTITIONS, help="Intervals per component of the inputs; with --profile."
+)
 @click.option("--model", metavar="FILE", help="A saved model, instead of a profile and partitions.")
 @click.option(
     "-o",
@@ -73,6 +86,11 @@ class Fraction(click.ParamType[float]):
 )
 @click.option("--scheduler", default="rarity", type=click.Choice(list(SELECT)), help="How the next test is chosen.")
 @click.option("--pick", default="thompson", type=click.Choice(list(PICK)), help="How the transformation is chosen.")
+@click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, whatever it sounds like.")
+@click.option(
+    "--keep-failing-seeds", is_flag=True, show_default=False, help="Use seeds that the system fails already as well."
+)
+@click.option("--paper", is_flag=True, show_default=False, help="Run the paper's algorithm to the letter; see above.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed.")
 @click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Mutants run at a time.")
 @click.option(
@@ -109,6 +127,7 @@ def fuzz(
     guide: str,
     scheduler: str,
     pick: str,
+    paper: bool,
     workers: int | None,
     plain: bool,
     serve: int | None,
@@ -133,11 +152,18 @@ def fuzz(
     --system also takes a program, as "process: ./my-recogniser --json": it reads a JSON line for each input,
     {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
 
+    --paper is the paper's Algorithm 1 to the letter: --batch-size 1 --window 1 --scheduler uniform --pick uniform
+    --no-validity --keep-failing-seeds, and as many --input-partitions as --partitions. The paper does not say how tests
+    are selected: --paper --scheduler decay is the other reading.
+
     Exit status: 0 no failing tests, 1 failing tests were found, 2 wrong use, 130 interrupted before the campaign
     began, or twice.
     """
     chosen = guide_from(guide)
-    spec = spec_from(scheduler=Component(scheduler, {"pick": pick}), **options)
+    options |= {"scheduler": scheduler, "pick": pick}
+    options = paper_options(ctx, options) if paper else options
+    pick = options.pop("pick")
+    spec = spec_from(scheduler=Component(options.pop("scheduler"), {"pick": pick}), **options)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = spec.build_oracle(), load_mutations(spec), load_data(spec)
@@ -158,6 +184,7 @@ def fuzz(
                     guide=chosen,
                     oracle=oracle,
                     mutations=mutations,
+                    leave_out=_left_out(spec.leave_out),
                     workers=_workers(mutations, workers),
                     watch=show,
                 )
@@ -181,6 +208,15 @@ def _next_steps(record: CampaignRecord, spec: CampaignSpec, output: Path, name: 
         lines.append(f"see and hear them: {name} report {output}")
     more = " (with more --runs)" if spec.runs is not None and len(record.runs) >= spec.runs else ""
     return "\n".join([*lines, f"resume: {spec.command_line(str(output), program=name)}{more}"])
+
+
+def _left_out(path: str | None) -> list[str]:
+    """The names of the seeds that the file of --leave-out names."""
+    if path is None:
+        return []
+    from deepcruiser.report.seed_listing import read_choice
+
+    return read_choice(path)
 
 
 def _workers(mutations: Mutations, workers: int | None) -> int | None:

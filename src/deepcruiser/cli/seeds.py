@@ -1,0 +1,119 @@
+"""deepcruiser seeds: list seeds to choose from, by quality and by how near they are to a failure."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.mutations import never_invalid
+from deepcruiser.campaign.scheduler import Mutant
+from deepcruiser.campaign.seeds import Inputs, Seeds
+from deepcruiser.campaign.serialise import summarise
+from deepcruiser.campaign.verdict import verdict
+from deepcruiser.cli.campaign_options import load_data, oracle_options, spec_from
+from deepcruiser.cli.progress import watching
+from deepcruiser.cli.resolve import system_from
+from deepcruiser.errors import DeepCruiserError, FileError
+from deepcruiser.oracles import Oracle
+from deepcruiser.stream import Progress
+
+if TYPE_CHECKING:
+    from deepcruiser.report.seed_listing import ListedSeed
+
+
+@click.command(context_settings={"show_default": True})
+@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
+@click.option("--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME.")
+@click.option("-o", "--output", required=True, metavar="PAGE.html", type=click.Path(path_type=Path), help="The page.")
+@oracle_options
+@click.option("--sounds", default=300, type=click.IntRange(min=0), help="Recordings that can be played in the page.")
+@click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Seeds run at a time.")
+@click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
+def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool, **options: Any) -> None:
+    """List seeds to choose from, before a campaign.
+
+    \b
+    deepcruiser seeds --system asr.py:system --data seeds/ -o seeds.html
+    deepcruiser fuzz  --system asr.py:system --data seeds/ --leave-out leave-out.txt ...
+
+    Runs the system on every seed and writes a page and, beside it, a table (.csv): level, noise, clipping and length of
+    each recording, the answer, its score and the system's doubt. In the page one can listen, mark what is not good
+    enough, and save the choice; short, soft, noisy and clipped recordings are marked already. In the table, the column
+    "leave out" does the same. `fuzz --leave-out` takes either file.
+    """
+    from deepcruiser.campaign.executors.local import LocalExecutor
+    from deepcruiser.report.seed_listing import order, write_page, write_table
+
+    if output.suffix.lower() not in (".html", ".htm"):
+        raise click.UsageError(f"the page {str(output)!r} must end in .html")
+    if not output.parent.is_dir():
+        raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}")
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+        spec = spec_from(system=system, **options)
+        given = Seeds(load_data(spec))
+        executor = LocalExecutor(
+            system_from(system), None, Inputs(given), never_invalid, limit_seconds=spec.limit_seconds
+        )
+        with watching() as watch:
+            progress = Progress(len(given), stage="running seeds", watch=watch)
+            listed = order(list(_list(executor, given, spec.build_oracle(), batch_size, progress)))
+    write_page(listed, output, read=given.__getitem__, sounds=sounds)
+    write_table(listed, output.with_suffix(".csv"))
+    if as_json:
+        click.echo(json.dumps([seed.row() for seed in listed], indent=2))
+        return
+    reasons = Counter(reason for seed in listed for reason in seed.doubtful)
+    doubtful = sum(bool(seed.doubtful) for seed in listed)
+    words = f" ({', '.join(f'{count:,} {reason}' for reason, count in reasons.items())})" if reasons else ""
+    failing = sum(seed.result != "passes" for seed in listed)
+    click.echo(f"{len(listed):,} seeds: {failing:,} fail already, {doubtful:,} are doubtful recordings{words}")
+    click.echo(f"written to {output} and {output.with_suffix('.csv')}")
+
+
+def _list(
+    executor: Executor, given: Seeds, oracle: Oracle, batch_size: int, progress: Progress
+) -> Iterator[ListedSeed]:
+    names = list(given)
+    for start in range(0, len(names), batch_size):
+        batch = names[start : start + batch_size]
+        mutants = [Mutant(-1 - start - i, -1 - start - i, name, (), ()) for i, name in enumerate(batch)]
+        for name, execution in zip(batch, executor.submit(mutants)(), strict=True):
+            yield _listed(name, execution, given, oracle)
+        progress.advance(len(batch))
+
+
+def _listed(name: str, execution: Execution, given: Seeds, oracle: Oracle) -> ListedSeed:
+    from deepcruiser.report.seed_listing import ListedSeed, quality_of
+    from deepcruiser.transformations.quality import QualityLimits
+
+    result = verdict(execution, oracle, partial(oracle.reference, given.text(name)))
+    try:
+        quality, doubtful = quality_of(given[name], QualityLimits())
+    except DeepCruiserError:  # what cannot be read has the reason as its answer
+        quality, doubtful = None, ()
+    return ListedSeed(
+        name=name,
+        result=result.kind or "passes",
+        expected=_text(result.reference),
+        answer=_text(result.output),
+        score=result.score if result.judged else None,
+        doubt=execution.doubt,
+        quality=quality,
+        doubtful=doubtful,
+    )
+
+
+def _text(value: Any) -> str:
+    """An answer in a cell of the table."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(summarise(value), ensure_ascii=False)

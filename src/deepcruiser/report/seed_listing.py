@@ -1,0 +1,178 @@
+"""A listing of seeds for a person to choose from: a page to see and hear, and a table.
+
+A recording that is soft, noisy or clipped is wrongly heard for reasons of its own. The listing has what can be measured
+of each seed, the system's answer, and how far that is from a failure; whoever listens marks what to leave out.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import io
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deepcruiser.atomic import atomic_write
+from deepcruiser.audio import Audio
+from deepcruiser.errors import FileError
+from deepcruiser.report.sounds import compressed
+from deepcruiser.transformations.quality import Quality, QualityLimits
+
+ASSETS = Path(__file__).parent / "assets"
+COLUMNS = (
+    "seed",
+    "leave out",
+    "doubtful",
+    "seconds",
+    "level dB",
+    "noise dB",
+    "SNR dB",
+    "clipped",
+    "result",
+    "score",
+    "doubt",
+    "expected",
+    "answer",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSeed:
+    """A seed with the system's answer: `result` is "passes" or the kind of failure, `quality` is known for sound."""
+
+    name: str
+    result: str
+    expected: str
+    answer: str
+    score: float | None
+    doubt: float | None
+    quality: Quality | None
+    doubtful: tuple[str, ...]
+
+    def row(self) -> dict[str, str]:
+        """The seed as a row of the table, numbers rounded and "" where something is not known."""
+        quality = self.quality
+        measured = (
+            ("", "", "", "", "")
+            if quality is None
+            else (
+                f"{quality.seconds:.2f}",
+                _decibels(quality.level_db),
+                _decibels(quality.noise_db),
+                _decibels(quality.snr_db),
+                f"{quality.clipped:.4f}",
+            )
+        )
+        numbers = ("" if number is None else f"{number:.4f}" for number in (self.score, self.doubt))
+        leave_out = "yes" if self.doubtful else ""
+        texts = (self.expected, self.answer)
+        return dict(
+            zip(
+                COLUMNS,
+                (self.name, leave_out, " ".join(self.doubtful), *measured, self.result, *numbers, *texts),
+                strict=True,
+            )
+        )
+
+
+def quality_of(value: Any, limits: QualityLimits) -> tuple[Quality | None, tuple[str, ...]]:
+    """What can be measured of an input, and why it is doubtful; nothing of what is not sound."""
+    if not isinstance(value, Audio):
+        return None, ()
+    quality = Quality.of(value)
+    return quality, tuple(limits.reasons(quality))
+
+
+def order(seeds: Sequence[ListedSeed]) -> list[ListedSeed]:
+    """Doubtful recordings first, then failures, then what is nearest to one: by score and by doubt."""
+
+    def key(seed: ListedSeed) -> tuple[int, bool, float, float]:
+        return -len(seed.doubtful), seed.result == "passes", -(seed.score or 0.0), -(seed.doubt or 0.0)
+
+    return sorted(seeds, key=key)
+
+
+def write_table(seeds: Sequence[ListedSeed], path: str | os.PathLike[str]) -> None:
+    """Write the listing as CSV; the column "leave out" says "yes" for doubtful recordings."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(seed.row() for seed in seeds)
+    with atomic_write(path) as file:
+        file.write(out.getvalue().encode())
+
+
+def write_page(
+    seeds: Sequence[ListedSeed], path: str | os.PathLike[str], *, read: Callable[[str], Any], sounds: int
+) -> None:
+    """Write the listing as a page that needs nothing else; the first `sounds` recordings can be played in it."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    styles, script = [_asset("page.css"), _asset("seeds.css")], _asset("seeds.js")
+    policy = {
+        "default-src": "'none'",
+        "script-src": _hash(script),
+        "style-src": " ".join(map(_hash, styles)),
+        "media-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    html = environment.get_template("seeds.html").render(
+        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+        styles=styles,
+        script=script,
+        columns=COLUMNS,
+        rows=[seed.row() for seed in seeds],
+        players=list(_players(seeds, read, sounds)),
+    )
+    with atomic_write(path) as file:
+        file.write(html.encode(errors="backslashreplace"))
+
+
+def read_choice(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the seeds to leave out: a name a line, or a table whose column "leave out" is not empty for them."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise FileError(f"cannot read the list of seeds {os.fspath(path)!r}: {reason}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"the list of seeds {os.fspath(path)!r} is not text: give a name a line, or a table") from None
+    rows = csv.DictReader(io.StringIO(text))
+    if {"seed", "leave out"} <= set(rows.fieldnames or ()):
+        return [row["seed"] for row in rows if (row["leave out"] or "").strip()]
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _players(seeds: Sequence[ListedSeed], read: Callable[[str], Any], most: int) -> Iterator[str]:
+    """The sound of each seed as the address of a player, "" where there is none."""
+    for number, seed in enumerate(seeds):
+        if seed.quality is not None and seed.quality.seconds and number < most:
+            data, kind = compressed(read(seed.name))
+            yield f"data:{kind};base64,{base64.b64encode(data).decode()}"
+        else:
+            yield ""
+
+
+def _decibels(value: float) -> str:
+    return f"{value:.1f}" if math.isfinite(value) else ""
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
