@@ -148,3 +148,20 @@ def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyP
     ).stderr  # fmt: skip
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert refused("rq1") == "error: figures need the package matplotlib: pip install 'deepcruiser[evaluate]'"
+
+
+def test_the_preset_of_the_paper(sounds: Path) -> None:
+    campaigns = "--seeds 6 --campaigns 1 --partitions 5,20 --minutes 0.02 --runs 12"
+    result = evaluate(f"rq3 --paper {campaigns}", output="paper")
+    assert result.exit_code == 0, result.output
+    section = (sounds / "paper" / "rq3.md").read_text()
+    assert "campaigns of 12 runs or 0.02 minutes" in section
+    assert "M{3,5} with inputs {3,5}" in section
+    assert "M{3,20} with inputs {3,20}" in section
+    about = json.loads((sounds / "paper" / "experiment.json").read_text())
+    assert about["batch_size"] == 1
+    assert "never_invalid" in json.dumps(about["mutations"])
+    assert dc.Profile.load(sounds / "paper" / "train.profile").origin.fitted_on == 30
+    result = evaluate("rq3 --paper --batch-size 4", output="other")
+    assert result.exit_code == 2
+    assert "--paper does not go with --batch-size 4: leave one out, or use 1" in result.stderr

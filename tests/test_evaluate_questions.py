@@ -16,6 +16,7 @@ import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.evaluate.abstraction import abstraction
+from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.configurations import configurations
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.pool import Workers
@@ -30,7 +31,7 @@ from tests.support import toy
 
 GRIDS = (4, 12)
 SMALL: dict[str, Any] = {"seeds": 10, "mutants": 10}
-CAMPAIGNS: dict[str, Any] = {"seeds": 10, "runs": 64, "campaigns": 3, "base": 12}
+CAMPAIGNS: dict[str, Any] = {"seeds": 10, "budget": Budget(64), "campaigns": 3, "base": 12}
 
 
 def load(folder: Path, **options: Any) -> Experiment:
@@ -185,6 +186,30 @@ def test_rq4_shares_the_campaigns_of_rq3(folder: Path) -> None:
     assert any(row["failures"].value > 0 for row in answer.tables[0].rows)
 
 
+def test_rq2_with_chains_of_transformations(tmp_path: Path) -> None:
+    answer = asked(rq2, tmp_path, seeds=10, mutants=30, changes=3, times=20)
+    data, whole, apart = answer.data.rows, *(table.rows for table in answer.tables)
+    lengths = [row["transformation"].count(" -> ") + 1 for row in data]
+    assert [row["transformations"] for row in apart] == [1, 2, 3]
+    assert [row["mutants"] for row in apart] == [lengths.count(n) for n in (1, 2, 3)]
+    assert min(lengths.count(n) for n in (1, 2, 3)) > len(data) / 6
+    assert [list(row) for row in whole] == [
+        ["configuration", "Spearman", "Pearson", "given the seed", "Spearman of transitions"]
+    ] * len(GRIDS)
+    for row, n in zip(data, lengths, strict=True):
+        parameters = json.loads(row["parameters"])
+        assert isinstance(parameters, dict) if n == 1 else len(parameters) == n
+        applied = [
+            from_dict({"name": name, **some}, kinds=toy.MUTATIONS.kinds)
+            for name, some in zip(
+                row["transformation"].split(" -> "), [parameters] if n == 1 else parameters, strict=True
+            )
+        ]
+        assert all(type(applied[i]) in toy.MUTATIONS.allowed(applied[:i]) for i in range(n))
+    with pytest.raises(dc.InputError, match="changes must be at least 1 per mutant, not 0"):
+        asked(rq2, tmp_path, changes=0, **SMALL)
+
+
 def test_abstraction_tells_apart(folder: Path) -> None:
     assert superiority([0.9, 0.8, 0.5], [0.5, 0.1]) == (6 - 0.5) / 6
     answer = asked(abstraction, folder, **SMALL)
@@ -194,6 +219,19 @@ def test_abstraction_tells_apart(folder: Path) -> None:
     assert all(row["another"] < row["mutants"] < 1 for row in rows)
     explained = [row["explained variance"] for row in rows]
     assert explained == sorted(explained)
+
+
+def test_abstraction_beside_k_means(folder: Path) -> None:
+    pytest.importorskip("sklearn")
+    first, beside = asked(abstraction, folder, k_means=True, **SMALL).tables
+    grids, clusters = beside.rows[::2], beside.rows[1::2]
+    assert [row["partition"] for row in beside.rows] == ["grid", "k-means"] * 2
+    assert [row["states"] for row in grids] == [row["states"] for row in clusters]
+    same = ("configuration", "states", "again", "mutants", "another", "told apart")
+    assert [[row[name] for name in same] for row in grids] == [[row[name] for name in same] for row in first.rows[-2:]]
+    assert all(row["again"] == 1 > row["mutants"] > row["another"] for row in clusters)
+    assert all(row["mutants' states outside"] == 0 for row in clusters)
+    assert all(row["mutants' states outside"] > 0 for row in grids)
 
 
 def test_an_answer_is_written_whole(folder: Path, tmp_path: Path) -> None:
@@ -207,3 +245,37 @@ def test_an_answer_is_written_whole(folder: Path, tmp_path: Path) -> None:
         assert (tmp_path / name).stat().st_size > 200
     with open(tmp_path / "rq1-data.csv", newline="") as file:
         assert len(list(csv.DictReader(file))) == 100
+
+
+def test_campaigns_of_minutes_stop_when_their_runs_took_as_long(folder: Path) -> None:
+    from deepcruiser.evaluate.campaign_table import compare
+
+    with Workers(load(folder)) as workers:
+        by_runs = compare(workers, **CAMPAIGNS)
+        some = [found for several in by_runs.by_arm.values() for found in several]
+        seconds = sorted(sum(found["seconds"].values()) for found in some)[len(some) // 2] / 2
+        shorter = compare(workers, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
+        again = compare(workers, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
+    assert shorter.by_arm == again.by_arm, "the seconds are those of the first time"
+    lengths = set()
+    for arm, several in shorter.by_arm.items():
+        for found, whole in zip(several, by_runs.by_arm[arm], strict=True):
+            took = list(found["seconds"].values())
+            lengths.add(len(found["ran"]))
+            assert found["ran"] == whole["ran"][: len(found["ran"])], "the same campaign, cut short"
+            assert len(found["ran"]) == 64 or sum(took) >= seconds > sum(took[:-1])
+    assert min(lengths) < 64
+    assert f"campaigns of 64 runs or {seconds / 60:g} minutes for each line" in shorter.how
+
+
+def test_budgets() -> None:
+    assert str(Budget(1000)) == "1,000 runs"
+    assert str(Budget(minutes=2.5)) == "2.5 minutes"
+    assert Budget(minutes=1).spent(10**9, 59.9) is False
+    for wrong, message in (
+        ({}, "runs or of minutes"),
+        ({"runs": 0}, "--runs must be"),
+        ({"minutes": 0}, "--minutes must"),
+    ):
+        with pytest.raises(dc.InputError, match=message):
+            Budget(**wrong)

@@ -12,6 +12,7 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.evaluate.campaign_table import compare
+from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.rq1 import rq1
@@ -20,7 +21,7 @@ from deepcruiser.stream import Progress
 from tests.support import toy
 from tests.test_evaluate_questions import SMALL, asked, load
 
-FEW: dict[str, Any] = {"seeds": 6, "runs": 32, "campaigns": 1, "base": 12}
+FEW: dict[str, Any] = {"seeds": 6, "budget": Budget(32), "campaigns": 1, "base": 12}
 
 
 class Counting(toy.Reader):

@@ -14,7 +14,7 @@ import click
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_monitor import monitor
-from deepcruiser.cli.evaluate_options import EvaluateOptions, partitions_from, shared
+from deepcruiser.cli.evaluate_options import EvaluateOptions, paper_experiment, partitions_from, shared
 from deepcruiser.cli.progress import typed, watching
 
 if TYPE_CHECKING:  # what a question needs is imported when it is asked
@@ -27,9 +27,19 @@ seeds_and_mutants = options.together(
     click.option("--mutants", default=100, show_default=True, help="Number of mutants per seed."),
 )
 
+#: The runs of a campaign, unless told otherwise.
+RUNS = 256
+
 campaign_options = options.together(
     click.option("--seeds", default=100, show_default=True, help="Number of seeds per campaign."),
-    click.option("--runs", default=256, show_default=True, help="Number of runs per campaign, a multiple of a batch."),
+    click.option(
+        "--runs",
+        type=int,
+        help=f"Stop each campaign after this many runs.  [default: {RUNS}, or no limit with --minutes]",
+    ),
+    click.option(
+        "--minutes", type=float, help="Stop each campaign when making and running its mutants took this many minutes."
+    ),
     click.option("--campaigns", default=5, show_default=True, help="Number of campaigns of each kind."),
     click.option("--base", default=20, show_default=True, help="Partitions for what is not compared on all of them."),
 )
@@ -69,12 +79,13 @@ def configurations(ctx: click.Context, /, **given: Any) -> None:
 @shared
 @click.option("--seeds", default=50, show_default=True, help="Number of seeds to draw from the data.")
 @click.option("--mutants", default=18, show_default=True, help="Number of mutants per seed.")
+@click.option("--k-means", is_flag=True, help="Compare the grids with k-means as well; needs scikit-learn.")
 @click.pass_context
-def abstraction(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
+def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, **given: Any) -> None:
     """Help to choose components and partitions; tries all components of the profile."""
     from deepcruiser.evaluate.abstraction import abstraction as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, k_means=k_means), given)
 
 
 @evaluate.command()
@@ -91,34 +102,48 @@ def rq1(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
 @evaluate.command()
 @shared
 @seeds_and_mutants
+@click.option(
+    "--changes",
+    default=1,
+    show_default=True,
+    help="Most transformations of a mutant; above 1, chains of 1 to this many.",
+)
 @click.pass_context
-def rq2(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
+def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: Any) -> None:
     """Test whether mutants that visit other states have more errors. Uses seeds answered correctly."""
     from deepcruiser.evaluate.rq2 import rq2 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), given)
 
 
 @evaluate.command()
 @shared
 @campaign_options
 @click.pass_context
-def rq3(ctx: click.Context, /, seeds: int, runs: int, campaigns: int, base: int, **given: Any) -> None:
+def rq3(
+    ctx: click.Context, /, seeds: int, runs: int | None, minutes: float | None, campaigns: int, base: int, **given: Any
+) -> None:
     """Compare what guided campaigns cover with others of as many runs."""
+    from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq3 import rq3 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
+    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), given)
 
 
 @evaluate.command()
 @shared
 @campaign_options
 @click.pass_context
-def rq4(ctx: click.Context, /, seeds: int, runs: int, campaigns: int, base: int, **given: Any) -> None:
+def rq4(
+    ctx: click.Context, /, seeds: int, runs: int | None, minutes: float | None, campaigns: int, base: int, **given: Any
+) -> None:
     """Compare the failures that guided campaigns find with others; uses the campaigns of rq3."""
+    from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq4 import rq4 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base), given)
+    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), given)
 
 
 @evaluate.command()
@@ -148,7 +173,9 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
     figures.check_matplotlib()
     as_json, jobs = given.pop("as_json"), given.pop("jobs")
     folder: Path = given.pop("output")
-    common = {name: given.pop(name) for name in ("data", "profile", "train", "components", "seed", "batch_size")}
+    names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "paper")
+    common = {name: given.pop(name) for name in names}
+    common |= paper_experiment(ctx) if common["paper"] else {}
     partitions = partitions_from(given.pop("partitions"))
     settings = EvaluateOptions(spec=spec_from(**given), folder=folder, partitions=partitions, **common)
     # Systems may print, and standard output belongs to the JSON.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
+from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import options
@@ -34,23 +37,26 @@ class EvaluateOptions:
     train: str | None
     folder: Path
     partitions: tuple[int, ...]
+    input_partitions: int | None
     components: int
     seed: int
     batch_size: int
+    paper: bool
 
     def load(self) -> Experiment:
         named = self.data or (() if self.spec.data is None else (self.spec.data,))
         if not named:
             raise click.UsageError("give --data: only a built-in system has seeds of its own")
-        system = system_from(self.spec.system or "")
+        system, mutations = system_from(self.spec.system or ""), load_mutations(self.spec)
         return Experiment(
             system,
             self._profile(system),
             Seeds(list(chain.from_iterable(map(data_from, named)))),
-            load_mutations(self.spec),
+            replace(mutations, invalid=never_invalid) if self.paper else mutations,
             self.spec.build_oracle(),
             self.folder,
             partitions=self.partitions,
+            input_partitions=self.input_partitions,
             components=self.components,
             seed=self.seed,
             batch_size=self.batch_size,
@@ -66,7 +72,9 @@ class EvaluateOptions:
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             with watching() as watch:
-                result = profile_system(system, data_from(self.train or ""), components=self.components, watch=watch)
+                result = profile_system(
+                    system, data_from(self.train or ""), components=self.components, exact=self.paper, watch=watch
+                )
             result.save(path)
         return Profile.load(path)
 
@@ -79,6 +87,16 @@ def partitions_from(given: str) -> tuple[int, ...]:
         raise InputError(f"--partitions {given!r} is not a list of whole numbers such as 10,20,50,100") from None
 
 
+def paper_experiment(ctx: click.Context) -> dict[str, Any]:
+    """What --paper sets, where it was not typed; another batch size contradicts it."""
+    typed = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+    if "batch_size" in typed and ctx.params["batch_size"] != 1:
+        raise click.UsageError(
+            f"--paper does not go with --batch-size {ctx.params['batch_size']}: leave one out, or use 1"
+        )
+    return {"batch_size": 1} | ({} if "input_partitions" in typed else {"input_partitions": None})
+
+
 #: The options of every question.
 shared = options.together(
     options.system,
@@ -89,9 +107,20 @@ shared = options.together(
     click.option(
         "--partitions", default="10,20,50,100", show_default=True, help="Numbers of partitions, separated by commas."
     ),
+    click.option(
+        "--input-partitions",
+        default=options.INPUT_PARTITIONS,
+        show_default=True,
+        help="Number of intervals per component of an input, for every number of partitions.",
+    ),
     click.option("--components", default=3, show_default=True, help="Number of components of the profile to use."),
     options.seed,
     options.batch_size,
+    click.option(
+        "--paper",
+        is_flag=True,
+        help="Batches and a window of one run, no validity gate, and inputs on as fine a grid as the states.",
+    ),
     click.option(
         "--jobs",
         default=1,

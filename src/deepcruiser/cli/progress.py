@@ -56,7 +56,7 @@ class _Lines:
             self._stage, self._began, self._printed = progress.stage, now, now
         if now - self._printed >= _INTERVAL or progress.done == progress.total:
             self._printed = now
-            left = (now - self._began) * (progress.total / max(1, progress.done) - 1)
+            left = (now - self._began) * max(0.0, progress.total / max(1, progress.done) - 1)
             click.echo(
                 f"{progress.stage}: {progress.done:,} of {progress.total:,} inputs, "
                 f"{_rate(progress, self._began)}, {left:.0f} s left",

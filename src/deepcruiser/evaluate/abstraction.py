@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from deepcruiser.abstraction.clusters import require_k_means
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.errors import InputError
 from deepcruiser.evaluate.configurations import saturation
 from deepcruiser.evaluate.experiment import Experiment, narrowed
 from deepcruiser.evaluate.figures import Figure, panels
@@ -15,13 +20,18 @@ from deepcruiser.evaluate.mutants import Family, Recipes, choose_seeds, families
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
-from deepcruiser.evaluate.similarity import visited
+from deepcruiser.evaluate.similarity import Visited, visited
 from deepcruiser.evaluate.statistics import superiority
 from deepcruiser.evaluate.tables import Table, shares
 
+#: k-means of more clusters takes minutes: the time grows with their square.
+MOST_CLUSTERS = 5000
 
-def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answer:
-    """Measure every number of components of the profile with every number of partitions."""
+
+def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18, k_means: bool = False) -> Answer:
+    """Measure every number of components of the profile with every number of partitions, also beside k-means."""
+    if k_means:
+        require_k_means()
     experiment = workers.experiment
     chosen = choose_seeds(workers, seeds)
     found = families(workers, chosen, mutants)
@@ -31,10 +41,13 @@ def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18) -> Answ
     for components in range(1, experiment.profile.projections.states.components + 1):
         rows += _rows(experiment, found, again, components)
     shown = dict.fromkeys(("explained variance", "new in the last tenth"), shares)
+    tables = [Table("abstraction", tuple(rows), shown=shown)]
+    if k_means:
+        tables.append(beside_k_means(experiment, found, again))
     return Answer(
         "abstraction",
         "Choosing components and partitions",
-        (Table("abstraction", tuple(rows), shown=shown),),
+        tuple(tables),
         data=Table("abstraction-data", tuple(rows)),
         notes=(
             f"Mean Jaccard index of the states over {seeds:,} seeds: between a seed and the same input run *again* in "
@@ -56,13 +69,7 @@ def _rows(
 ) -> list[dict[str, Any]]:
     profile, rows = narrowed(experiment.profile, components), []
     for partitions in experiment.partitions:
-        model = profile.abstract(partitions)
-        records = [record for family in found for record in (family.seed, *family.valid)]
-        every = iter(visited(model, [*records, *again]))
-        groups = [[next(every) for _ in range(1 + len(family.valid))] for family in found]
-        repeated = [group[0].similarity(next(every))["states"] for group in groups]
-        near = [group[0].similarity(mutant)["states"] for group in groups for mutant in group[1:]]
-        far = [one[0].similarity(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
+        model = experiment.abstract(profile, partitions)
         rows.append(
             {
                 "configuration": model.name,
@@ -71,13 +78,82 @@ def _rows(
                 "explained variance": profile.projections.states.explained,
                 "states": len(model.states),
                 "new in the last tenth": float(1 - saturation(profile, model, seed=experiment.seed)["states"][-2]),
-                "again": _mean(repeated),
-                "mutants": _mean(near),
-                "another": _mean(far),
-                "told apart": superiority(near, far),
+                **_similarities(model, found, again),
             }
         )
     return rows
+
+
+def _similarities(model: AbstractModel, found: Sequence[Family], again: Sequence[Record]) -> dict[str, float]:
+    """The mean Jaccard indices of seeds and what they are compared with."""
+    groups, repeated = _visited(model, found, again)
+    same = [group[0].similarity(other)["states"] for group, other in zip(groups, repeated, strict=True)]
+    near = [group[0].similarity(mutant)["states"] for group in groups for mutant in group[1:]]
+    far = [one[0].similarity(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
+    return {
+        "again": _mean(same),
+        "mutants": _mean(near),
+        "another": _mean(far),
+        "told apart": superiority(near, far),
+    }
+
+
+def _visited(
+    model: AbstractModel, found: Sequence[Family], again: Sequence[Record]
+) -> tuple[list[list[Visited]], list[Visited]]:
+    """What each seed and its mutants visit, and what the seeds do when they are run again."""
+    records = [record for family in found for record in (family.seed, *family.valid)]
+    every = iter(visited(model, [*records, *again]))
+    groups = [[next(every) for _ in range(1 + len(family.valid))] for family in found]
+    return groups, list(every)
+
+
+def beside_k_means(experiment: Experiment, found: Sequence[Family], again: Sequence[Record]) -> Table:
+    """Each grid beside as many clusters of k-means as it has states."""
+    profile, rows = experiment.narrowed, []
+    for partitions, grid in experiment.models.items():
+        if len(grid.states) > MOST_CLUSTERS:
+            continue
+        made: list[tuple[str, Callable[[], AbstractModel]]] = [
+            ("grid", partial(experiment.abstract, profile, partitions)),
+            (
+                "k-means",
+                partial(
+                    profile.cluster,
+                    len(grid.states),
+                    input_partitions=experiment.inputs_on(partitions),
+                    seed=experiment.seed,
+                ),
+            ),
+        ]
+        for kind, make in made:
+            begin = time.perf_counter()
+            model = make()
+            seconds = time.perf_counter() - begin
+            groups, _ = _visited(model, found, again)
+            mutants = [mutant for group in groups for mutant in group[1:]]
+            rows.append(
+                {
+                    "partition": kind,
+                    "configuration": model.name,
+                    "states": len(model.states),
+                    "transitions": len(model.transitions),
+                    "seconds to make": round(seconds, 2),
+                    **_similarities(model, found, again),
+                    "mutants' states outside": _mean([1 - len(m.basic) / len(m.states) for m in mutants]),
+                }
+            )
+    if not rows:
+        raise InputError(
+            f"every grid has more than {MOST_CLUSTERS:,} states, and k-means of as many clusters takes too long: "
+            "give fewer --partitions"
+        )
+    caption = (
+        "The grid beside k-means on the same projected states, with as many clusters as the grid has states (grids of "
+        f"up to {MOST_CLUSTERS:,}). *Mutants' states outside*: of the states that a mutant visits, the share that "
+        "profiling never visited, in the mean; with k-means every vector belongs to some cluster."
+    )
+    return Table("k-means", tuple(rows), caption=caption, shown={"mutants' states outside": shares})
 
 
 def _mean(values: Sequence[float]) -> float:

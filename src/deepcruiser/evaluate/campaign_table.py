@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepcruiser.errors import InputError
-from deepcruiser.evaluate.campaigns import Arm, Task, arms, panel, run_campaign
+from deepcruiser.evaluate.campaigns import Arm, Budget, Task, arms, panel, run_campaign
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.mutants import choose_seeds, is_right
 from deepcruiser.evaluate.pool import Workers
@@ -24,7 +24,7 @@ class Campaigns:
     experiment: Experiment
     base: int
     seeds: int
-    runs: int
+    budget: Budget
     by_arm: Mapping[Arm, Sequence[Found]]
 
     @property
@@ -69,7 +69,7 @@ class Campaigns:
         some = next(iter(self.by_arm))
         confidence = self.median(some, lambda found: float(len(found["ran"]))).confidence
         return (
-            f"{self.count} campaigns of {self.runs:,} runs for each line, from the same {self.seeds:,} seeds, which "
+            f"{self.count} campaigns of {self.budget} for each line, from the same {self.seeds:,} seeds, which "
             f"are answered without an error; the campaigns differ in their random seed. In brackets: the "
             f"{confidence:.1%} confidence interval of the median. p: two-sided, exact rank test of Mann and Whitney, "
             "not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one "
@@ -77,20 +77,19 @@ class Campaigns:
         )
 
 
-def compare(workers: Workers, *, seeds: int, runs: int, campaigns: int, base: int) -> Campaigns:
+def compare(workers: Workers, *, seeds: int, budget: Budget, campaigns: int, base: int) -> Campaigns:
     """Run all campaigns; read those that have run before."""
     experiment = workers.experiment
-    for name, number in (("--runs", runs), ("--campaigns", campaigns)):
-        if number < 1:
-            raise InputError(f"{name} must be at least 1, not {number}")
+    if campaigns < 1:
+        raise InputError(f"--campaigns must be at least 1, not {campaigns}")
     if base not in experiment.partitions:
         raise InputError(f"--base {base} must be one of the partitions, {', '.join(map(str, experiment.partitions))}")
     right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
     names = tuple(record.seed for record in right)
     every = arms(experiment.partitions, base)
     # Campaigns with the same number start with the same runs, so they come one after the other and share them.
-    tasks = [Task(arm, number, runs, base, names) for number in range(campaigns) for arm in every]
+    tasks = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in every]
     experiment.cache.gather(right)
-    found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=runs * len(tasks))
+    found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=(budget.runs or 0) * len(tasks))
     by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
-    return Campaigns(experiment, base, seeds, runs, by_arm)
+    return Campaigns(experiment, base, seeds, budget, by_arm)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.alignment import word_errors
 from deepcruiser.atomic import atomic_write
@@ -45,7 +46,7 @@ class Arm:
 
 
 def arms(partitions: Sequence[int], base: int) -> list[Arm]:
-    """All that RQ3 compares: choices are uniform, as in the paper, but where strategies are compared themselves."""
+    """All that RQ3 compares: choices are uniform, but where strategies are compared themselves."""
     guided = [Arm(BSCov.name, m) for m in partitions]
     others = [Arm(each.name, base) for each in FIVE if each is not BSCov]
     baselines = [*(Arm(BSCov.name, m, "random") for m in partitions), Arm(BSCov.name, base, "none")]
@@ -53,7 +54,7 @@ def arms(partitions: Sequence[int], base: int) -> list[Arm]:
 
 
 def strategies(base: int) -> list[Arm]:
-    """Ways to select a test and pick a transformation, the paper's first and the tool's own last."""
+    """Ways to select a test and pick a transformation, the uniform first and the default of `fuzz` last."""
     pairs = [("uniform", "uniform"), ("recent", "uniform"), ("decay", "uniform"), ("rarity", "uniform")]
     pairs += [("uniform", "thompson"), ("rarity", "thompson")]
     return [Arm(BSCov.name, base, select=select, pick=pick) for select, pick in pairs]
@@ -66,22 +67,66 @@ def panel(experiment: Experiment, base: int) -> list[tuple[Criterion, AbstractMo
 
 
 @dataclass(frozen=True)
+class Budget:
+    """How long a campaign is: runs, or minutes, or both, and then whichever is over first.
+
+    The minutes are those that making and running each batch took when it ran first, so that a campaign which is asked
+    for again, or by several processes, is as long as it was.
+    """
+
+    runs: int | None = None
+    minutes: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.runs is None and self.minutes is None:
+            raise InputError("a campaign needs a number of runs or of minutes")
+        if self.runs is not None and self.runs < 1:
+            raise InputError(f"--runs must be at least 1, not {self.runs}")
+        if self.minutes is not None and not 0 < self.minutes < float("inf"):
+            raise InputError(f"--minutes must be above 0, not {self.minutes:g}")
+
+    def spent(self, runs: int, seconds: float) -> bool:
+        """Whether so many runs, which took so long, are enough."""
+        over = self.minutes is not None and seconds >= 60 * self.minutes
+        return over or (self.runs is not None and runs >= self.runs)
+
+    def __str__(self) -> str:
+        parts = [f"{self.runs:,} runs"] if self.runs is not None else []
+        parts += [f"{self.minutes:g} minutes"] if self.minutes is not None else []
+        return " or ".join(parts)
+
+
+#: The budget of a campaign where none is given.
+RUNS = Budget(256)
+
+
+@dataclass(frozen=True)
 class Task:
-    """A campaign to run: an arm, its random seed, its runs, and the names of its seeds, which were gathered."""
+    """A campaign to run: an arm, its random seed, its budget, and the names of its seeds, which were gathered."""
 
     arm: Arm
     number: int
-    runs: int
+    budget: Budget
     base: int
     seeds: tuple[str, ...]
 
 
 def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     """What a campaign came to, from its file if it is known."""
-    name = hashlib.sha256(json.dumps([asdict(task), experiment.components, experiment.partitions]).encode()).hexdigest()
+    plain = asdict(task)
+    plain["runs"] = plain["budget"]["runs"]  # campaigns of runs alone have the names that they always had
+    plain |= {} if task.budget.minutes is None else {"minutes": task.budget.minutes}
+    del plain["budget"]
+    key: list[Any] = [
+        {name: plain[name] for name in ("arm", "number", "runs", "base", "seeds", "minutes") if name in plain},
+        experiment.components,
+        experiment.partitions,
+    ]
+    key += [] if experiment.input_partitions == INPUT_PARTITIONS else [experiment.input_partitions]
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
     path = experiment.folder / WORK / f"{name[:32]}.campaign"
     if path.is_file():
-        experiment.cache.watch(task.runs, 0)
+        experiment.cache.watch(task.budget.runs or 0, 0)
         return _read(path)
     found = _campaign(experiment, task)
     with atomic_write(path) as file:
@@ -114,7 +159,7 @@ def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
                     measured.add(record, kept=event.outcome == "kept")
                 ran.append(_noted(event, record, state.queue.tests[event.parent].reference))
         history.append(measured.now(state.runs))
-        if state.runs >= task.runs:
+        if task.budget.spent(state.runs, sum(executor.seconds.values())):
             break
     return {"history": history, "ran": ran, "seconds": executor.seconds}
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Projection
@@ -46,6 +47,8 @@ class Experiment:
     oracle: Oracle
     folder: Path
     partitions: tuple[int, ...] = PARTITIONS
+    #: None: as many as the states have, in every configuration.
+    input_partitions: int | None = INPUT_PARTITIONS
     components: int = COMPONENTS
     seed: int = 0
     batch_size: int = 16
@@ -88,7 +91,15 @@ class Experiment:
     @cached_property
     def models(self) -> dict[int, AbstractModel]:
         """The model for each number of partitions, for traces that are projected already."""
-        return {m: self.narrowed.abstract(m) for m in self.partitions}
+        return {m: self.abstract(self.narrowed, m) for m in self.partitions}
+
+    def abstract(self, profile: Profile, partitions: int) -> AbstractModel:
+        """The model of a profile for one of the numbers of partitions, with the input partitions of the experiment."""
+        return profile.abstract(partitions, input_partitions=self.inputs_on(partitions))
+
+    def inputs_on(self, partitions: int) -> int:
+        """The number of input partitions where the states have this many."""
+        return partitions if self.input_partitions is None else self.input_partitions
 
     def open(self) -> None:
         """Make the folder, or check that it belongs to this experiment."""

@@ -1,4 +1,4 @@
-"""Choose seeds, and make mutants of them: one transformation each, every kind equally often."""
+"""Choose seeds, and make mutants of them: one transformation each, every kind equally often, or chains."""
 
 from __future__ import annotations
 
@@ -81,39 +81,48 @@ def _run_batch(experiment: Experiment, batch: Recipes) -> None:
     experiment.cache.batch(batch)
 
 
-def families(workers: Workers, seeds: list[Record], mutants: int) -> list[Family]:
-    """Every seed with its mutants. They depend on the seed's name and the experiment's random seed alone."""
+def families(workers: Workers, seeds: list[Record], mutants: int, *, changes: int = 1) -> list[Family]:
+    """Every seed with its mutants. They depend on the seed's name and the experiment's random seed alone.
+
+    A mutant has 1 to `changes` transformations, every number equally likely, or fewer if no more may follow.
+    """
+    if changes < 1:
+        raise InputError(f"changes must be at least 1 per mutant, not {changes}")
     if mutants < 1:
         raise InputError(f"mutants must be at least 1 per seed, not {mutants}")
     experiment = workers.experiment
-    units = [(seed.seed, mutants) for seed in seeds]
+    units = [(seed.seed, mutants, changes) for seed in seeds]
     workers.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
     result = []
     for seed in seeds:
-        batches = [experiment.cache.known(batch) for batch in _family(experiment, seed.seed, mutants)]
+        batches = [experiment.cache.known(batch) for batch in _family(experiment, seed.seed, mutants, changes)]
         records = tuple(record for batch in batches for record in batch.records)
         result.append(Family(seed, records, sum(batch.seconds for batch in batches)))
     return result
 
 
-def _run_family(experiment: Experiment, unit: tuple[str, int]) -> None:
+def _run_family(experiment: Experiment, unit: tuple[str, int, int]) -> None:
     for batch in _family(experiment, *unit):
         experiment.cache.batch(batch)
 
 
-def _family(experiment: Experiment, name: str, mutants: int) -> tuple[Recipes, ...]:
-    return _batches(list(_recipes(experiment, name, mutants)), experiment.batch_size)
+def _family(experiment: Experiment, name: str, mutants: int, changes: int) -> tuple[Recipes, ...]:
+    return _batches(list(_recipes(experiment, name, mutants, changes)), experiment.batch_size)
 
 
 def _batches(recipes: Sequence[Recipe], size: int) -> tuple[Recipes, ...]:
     return tuple(tuple(recipes[start : start + size]) for start in range(0, len(recipes), size))
 
 
-def _recipes(experiment: Experiment, name: str, mutants: int) -> Iterator[Recipe]:
+def _recipes(experiment: Experiment, name: str, mutants: int, changes: int) -> Iterator[Recipe]:
     digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
     rng = np.random.default_rng((experiment.seed, int.from_bytes(digest)))
     kinds = experiment.mutations.allowed(())
     if not kinds:
         raise InputError("no transformation may be applied to a seed: give other --transformations or --mutations")
     for number in range(mutants):
-        yield name, (experiment.mutations.draw(kinds[number % len(kinds)], rng),)
+        recipe = [experiment.mutations.draw(kinds[number % len(kinds)], rng)]
+        length = int(rng.integers(1, changes + 1)) if changes > 1 else 1
+        while len(recipe) < length and (following := experiment.mutations.allowed(recipe)):
+            recipe.append(experiment.mutations.draw(following[rng.integers(len(following))], rng))
+        yield name, tuple(recipe)

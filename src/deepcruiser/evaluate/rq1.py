@@ -66,11 +66,12 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
 
 
 def _row(experiment: Experiment, seed: Record, mutant: Record) -> dict[str, Any]:
-    change = to_dict(*mutant.recipe)
+    changes = [to_dict(change) for change in mutant.recipe]
+    names = [change.pop("name") for change in changes]
     return {
         "seed": mutant.seed,
-        "transformation": change.pop("name"),
-        "parameters": json.dumps(change),
+        "transformation": " -> ".join(names),
+        "parameters": json.dumps(changes[0] if len(changes) == 1 else changes),
         "score": score(experiment, seed, mutant),
     }
 

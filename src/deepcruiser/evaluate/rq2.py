@@ -23,35 +23,37 @@ TIMES = 1000
 GIVEN = ("given the seed", "given the transformation", "given transformation and strength")
 
 
-def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = TIMES) -> Answer:
-    """The correlation of the Jaccard index and the error rate, over mutants of seeds that are answered correctly."""
+def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int = 1, times: int = TIMES) -> Answer:
+    """The correlation of the Jaccard index and the error rate, over mutants of seeds that are answered correctly.
+
+    Each mutant has one transformation, or a chain of up to `changes`.
+    """
     experiment = workers.experiment
     right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
-    found = families(workers, right, mutants)
+    found = families(workers, right, mutants, changes=changes)
     data = measured(experiment, found)
     if len({row["score"] for row in data}) < 2:
         raise InputError(
             f"all {len(data):,} mutants have the score {data[0]['score'] if data else 'none'}, so there is no "
             "correlation to measure; use more seeds or mutants, or a stronger --range"
         )
-    known = strengths(found)
+    known = strengths(found) if changes == 1 else None
     whole = [overall(experiment, data, known, partitions, times) for partitions in experiment.partitions]
-    apart = [row for kind in sorted({row["transformation"] for row in data}) for row in by_kind(experiment, data, kind)]
     wrong = float(np.mean(values(data, "score") > 0))
     return Answer(
         "rq2",
         "RQ2: Jaccard index against errors",
         (
             Table("rq2", tuple(whole), caption="Correlation of the Jaccard index of the states with the error rate:"),
-            Table("rq2-transformations", tuple(apart), caption="The same (Spearman) for each transformation alone:"),
+            by_transformation(experiment, data) if changes == 1 else by_length(experiment, data),
         ),
         data=Table("rq2-data", tuple(data)),
         notes=(
             f"{len(data):,} mutants of {seeds:,} seeds that are answered without an error; {wrong:.1%} of the mutants "
             f"have one, and their mean error rate is {values(data, 'score').mean():.3f}. In brackets: 95 % confidence "
-            f"intervals from {times:,} bootstrap samples of the seeds. *Given*: Spearman's correlation after the seed, "
-            "the transformation, or the transformation with its parameters has been regressed out of the ranks.",
-            *(explained(row) for row in whole),
+            f"intervals from {times:,} bootstrap samples of the seeds. *Given*: Spearman's correlation after "
+            f"{known_of(changes)} has been regressed out of the ranks.",
+            *(explained(row) for row in whole if changes == 1),
         ),
         draw=lambda: draw(experiment, data, whole),
         seconds=sum(family.seconds for family in found),
@@ -59,10 +61,15 @@ def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, times: int = 
     )
 
 
+def known_of(changes: int) -> str:
+    """What the correlation is given, in words."""
+    return "the seed" if changes > 1 else "the seed, the transformation, or the transformation with its parameters"
+
+
 def overall(
-    experiment: Experiment, data: Sequence[Row], known: npt.NDArray[np.float64], partitions: int, times: int
+    experiment: Experiment, data: Sequence[Row], known: npt.NDArray[np.float64] | None, partitions: int, times: int
 ) -> dict[str, Any]:
-    """All correlations for one configuration."""
+    """All correlations for one configuration; `known` is None for chains of transformations."""
     x, y = values(data, column(experiment, partitions, "states")), values(data, "score")
     pairs = values(data, column(experiment, partitions, "transitions"))
     seeds, kinds = (np.array([row[name] for row in data]) for name in ("seed", "transformation"))
@@ -71,11 +78,10 @@ def overall(
         rng = np.random.default_rng((experiment.seed, partitions))
         return bootstrap(measure, one, other, clusters=seeds, rng=rng, times=times)
 
-    given = {
-        "given the seed": (seeds, ()),
-        "given the transformation": (kinds, ()),
-        "given transformation and strength": (kinds, tuple(known.T)),
-    }
+    given: dict[str, tuple[npt.NDArray[Any], tuple[Floats, ...]]] = {"given the seed": (seeds, ())}
+    if known is not None:
+        given["given the transformation"] = kinds, ()
+        given["given transformation and strength"] = kinds, tuple(known.T)
     return {
         "configuration": experiment.models[partitions].name,
         "Spearman": interval(spearman, x, y),
@@ -113,16 +119,32 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def by_kind(experiment: Experiment, data: Sequence[Row], kind: str) -> list[dict[str, Any]]:
-    """Spearman's correlation for the mutants of one transformation."""
-    rows = [row for row in data if row["transformation"] == kind]
+def by_transformation(experiment: Experiment, data: Sequence[Row]) -> Table:
+    kinds = sorted({row["transformation"] for row in data})
+    rows = [
+        {"transformation": kind, **_part(experiment, [row for row in data if row["transformation"] == kind])}
+        for kind in kinds
+    ]
+    return Table("rq2-transformations", tuple(rows), caption="The same (Spearman) for each transformation alone:")
+
+
+def by_length(experiment: Experiment, data: Sequence[Row]) -> Table:
+    lengths = [row["transformation"].count(" -> ") + 1 for row in data]
+    rows = [
+        {"transformations": n, **_part(experiment, [row for row, of in zip(data, lengths, strict=True) if of == n])}
+        for n in sorted(set(lengths))
+    ]
+    return Table("rq2-chains", tuple(rows), caption="The same (Spearman) for each length of the chains alone:")
+
+
+def _part(experiment: Experiment, rows: Sequence[Row]) -> dict[str, Any]:
+    """Spearman's correlations for some of the mutants."""
     errors = values(rows, "score")
     correlations = {
         experiment.models[m].name: spearman(values(rows, column(experiment, m, "states")), errors)
         for m in experiment.partitions
     }
-    mean = float(errors.mean())
-    return [{"transformation": kind, "mutants": len(rows), "mean error rate": round(mean, 4), **correlations}]
+    return {"mutants": len(rows), "mean error rate": round(float(errors.mean()), 4), **correlations}
 
 
 def explained(row: Row) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from deepcruiser.criteria import FIVE, BSCov
 from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
-from deepcruiser.evaluate.campaigns import Arm, strategies
+from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget, strategies
 from deepcruiser.evaluate.figures import GUIDED, NONE, RANDOM, Figure, panels
 from deepcruiser.evaluate.pool import Workers
 from deepcruiser.evaluate.result import Answer
@@ -20,9 +20,9 @@ SHARES = ("start", "queue", "increase", "all runs")
 P, A = "p (guided against it)", "A (guided against it)"
 
 
-def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int = 5, base: int = 20) -> Answer:
+def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
     """Coverage at the start and the end of guided and unguided campaigns."""
-    found = compare(workers, seeds=seeds, runs=runs, campaigns=campaigns, base=base)
+    found = compare(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
     grids = [row for m in found.experiment.partitions for row in lines(found, Arm("BSCov", m))]
     criteria = [row for each in FIVE if each is not BSCov for row in lines(found, Arm(each.name, base))]
     ways = [strategy_line(found, arm) for arm in strategies(base)]
@@ -39,8 +39,8 @@ def rq3(workers: Workers, *, seeds: int = 100, runs: int = 256, campaigns: int =
         data=curves(found),
         notes=(
             found.how,
-            "*Queue* is the coverage that the paper reports; it grows by construction, because only mutants that "
-            "increase it are kept. *All runs* is the coverage of all runs that did not fail. It can be compared "
+            "*Queue* seems to be the coverage that the paper reports; it grows by construction, because only mutants "
+            "that increase it are kept. *All runs* is the coverage of all runs that did not fail. It can be compared "
             "between guides, and p and A refer to it. For a guided campaign the two are equal.",
             *verdicts([*grids, *criteria]),
         ),
