@@ -1,9 +1,10 @@
-"""Any program: one that reads a JSON line for each recording and answers with one, here examples/detector.py.
+"""Test any program that reads a line of JSON per recording and answers with one, here examples/detector.py.
 
     python examples/any_program.py speech/
 
-A program that gives no states is fuzzed in the same way, without profile and model: dc.fuzz(system, None, seeds,
+A program that reports no states is fuzzed in the same way, without a profile and a model: dc.fuzz(system, None, seeds,
 guide="none", ...).
+
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import deepcruiser as dc
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", help="a folder of recordings, or a corpus")
-    parser.add_argument("--output", default="runs/any-program", help="where the campaigns go")
+    parser.add_argument("--output", default="runs/any-program", help="folder of the campaigns")
     parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
     given = parser.parse_args()
     corpus, detector = dc.read_corpus(given.data), Path(__file__).with_name("detector.py")
     profiled, seeds = corpus[:100], corpus[-20:]

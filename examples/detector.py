@@ -1,7 +1,7 @@
-"""A program for examples/any_program.py: says of every recording whether it is speech-like loud, "loud" or "quiet".
+"""A program for examples/any_program.py that classifies each recording as "loud" or "quiet".
 
-It knows nothing of DeepCruiser. It reads a JSON line for each input and answers with one. Its state is a running mean
-of the energy, fast and slow, which it also writes down, to be profiled.
+It does not depend on DeepCruiser. It reads a line of JSON for each input and answers with one. Its state is a fast and
+a slow running mean of the energy, which it reports so that it can be profiled.
 """
 
 import json
@@ -13,7 +13,8 @@ import soundfile
 
 
 def levels(samples: np.ndarray, rate: int) -> tuple[np.ndarray, np.ndarray]:
-    """The energy of every 10 ms in decibels, [N, 1], and both running means, [N+1, 2]."""
+    """Return the energy of every 10 ms in decibels, [N, 1], and both running means, [N+1, 2]."""
+
     step = rate // 100
     frames = samples[: len(samples) // step * step].reshape(-1, step)
     energies = 10 * np.log10(np.square(frames).mean(1, keepdims=True) + 1e-8)
@@ -25,10 +26,10 @@ def levels(samples: np.ndarray, rate: int) -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     for line in sys.stdin:
-        asked = json.loads(line)
-        samples, rate = soundfile.read(asked["wav"])
+        request = json.loads(line)
+        samples, rate = soundfile.read(request["wav"])
         energies, means = levels(samples, rate)
-        states, inputs = (Path(asked["folder"], f"{asked['id']}.{name}.npy") for name in ("states", "inputs"))
+        states, inputs = (Path(request["folder"], f"{request['id']}.{name}.npy") for name in ("states", "inputs"))
         np.save(states, means)
         np.save(inputs, energies)
         text = "loud" if means[:, 1].max() > -32 else "quiet"

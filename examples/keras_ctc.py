@@ -1,9 +1,9 @@
-"""A letter recogniser that others trained with Keras 2 (two GRU layers, CTC): profiled, covered, fuzzed, replayed.
+"""A pretrained letter recogniser in Keras 2 (two GRU layers, CTC): profiled, covered, fuzzed and replayed.
 
     python examples/keras_ctc.py gru_2x200_spectrogram.h5 LibriSpeech/dev-clean
 
-The file ends in a Lambda layer that computes the loss. It holds code and is not run: output="softmax" ends the network
-before it. The recogniser reads a log spectrogram whose bins are normalised by the data it was trained on.
+The file ends in a Lambda layer that computes the loss. That layer contains code and is not run: output="softmax" ends
+the network before it. The recogniser reads a log spectrogram whose bins are normalised with its training data.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="gru_2x200_spectrogram.h5")
     parser.add_argument("data", help="a corpus of speech with texts, such as LibriSpeech's dev-clean")
-    parser.add_argument("--output", default="runs/keras-ctc", help="where the campaign goes")
+    parser.add_argument("--output", default="runs/keras-ctc", help="folder of the campaign")
     parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
     given = parser.parse_args()
     corpus = dc.read_corpus(given.data)
     every = max(1, len(corpus) // 100)
@@ -57,7 +57,8 @@ def main() -> None:
     print(profile, model, dc.cover(model, system, tests), sep="\n")
 
     seeds = sorted(tests, key=lambda sample: len(sample.input))[:25]
-    # Against its own answers: half of the letters are wrong before anything is changed.
+    # Compare with its own answers: half of the letters are wrong before anything is changed.
+
     oracle = dc.CharacterErrorRate(above=0.4, against="output")
     campaign = dc.fuzz(
         system, model, seeds, guide=dc.BSCov, oracle=oracle, runs=given.runs, folder=Path(given.output), seed=given.seed

@@ -1,10 +1,11 @@
-"""A monitor of a machine: does its vibration tell of a fault? Trained here in seconds, then tested.
+"""A monitor that detects machine faults from vibrations: trained here in seconds, then tested.
 
     python examples/series_monitor.py --runs 800
 
-The signals are made by rule: two sensors on a shaft that turns, "fine", with a "worn" bearing (a click in every turn)
-or with a "loose" foot (the shaking comes and goes). The network, an LSTM, learned from clean recordings, always at one
-height and without a sample lost: that is its weakness. From the command line:
+The signals are synthetic: two sensors on a rotating shaft that is "fine", has a "worn" bearing (a click in every turn)
+or a "loose" foot (the shaking comes and goes). The network, an LSTM, is trained on clean recordings, always at the same
+height and without lost samples. That is its weakness. From the command line:
+
 
     deepcruiser profile --system examples/series_monitor.py:system --data examples/series_monitor.py:training -o series.profile
     deepcruiser fuzz --system examples/series_monitor.py:system --data examples/series_monitor.py:signals \\
@@ -59,7 +60,7 @@ class Monitor(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.lstm = nn.LSTM(2, 32, batch_first=True)
-        nn.init.constant_(self.lstm.get_parameter("bias_ih_l0")[32:64], 2.0)  # forgets less, so learns sooner
+        nn.init.constant_(self.lstm.get_parameter("bias_ih_l0")[32:64], 2.0)  # it forgets less and so learns faster
         self.out = nn.Linear(32, len(CONDITIONS))
 
     def forward(self, series: torch.Tensor) -> torch.Tensor:
@@ -69,7 +70,7 @@ class Monitor(nn.Module):
 
 def train(seed: int, steps: int) -> Monitor:
     """The same seed and steps give the same weights, and so the same fingerprint, in every process."""
-    torch.set_num_threads(1)  # sums have one order then
+    torch.set_num_threads(1)  # so that sums are always added in the same order
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = Monitor()
@@ -79,7 +80,7 @@ def train(seed: int, steps: int) -> Monitor:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
     for _ in range(steps):
         rows = torch.from_numpy(rng.integers(len(data), size=32))
-        scores = net(series[rows])[:, -STEPS // 2 :].flatten(0, 1)  # it should know from the middle on
+        scores = net(series[rows])[:, -STEPS // 2 :].flatten(0, 1)  # it should know the answer from the middle on
         optimizer.zero_grad()
         nn.functional.cross_entropy(scores, wanted[rows].repeat_interleave(STEPS // 2)).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
@@ -110,16 +111,16 @@ def signals() -> list[Recording]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="of the training and of the campaign")
-    parser.add_argument("--steps", type=int, default=300, help="of the training")
-    parser.add_argument("--runs", type=int, default=800, help="of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the training and the campaign")
+    parser.add_argument("--steps", type=int, default=300, help="number of training steps")
+    parser.add_argument("--runs", type=int, default=800, help="number of runs of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
     given = parser.parse_args()
 
     network, tests = system(given.seed, given.steps), signals()
     answers: list[Any] = [run.output for run in network.run([one.input for one in tests])]
     right = sum(answer == one.text for answer, one in zip(answers, tests, strict=True))
-    print(f"{right} of {len(tests)} new recordings are judged rightly")
+    print(f"{right} of {len(tests)} new recordings are classified correctly")
 
     model = dc.profile(network, training(), components=3, exact=True).abstract(partitions=20)
     print(model)
@@ -136,13 +137,13 @@ def main() -> None:
             mutations=dc.Mutations.series(),
             runs=given.runs,
             seed=given.seed,
-            workers=0,  # making a series is no work
+            workers=0,  # series are changed so fast that worker processes do not pay off
         )
         print(campaign)
         for test in campaign.failed[:5]:
             print(test)
         same = sum(not test.replay(network).differences for test in campaign.failed)
-        print(f"{same} of {len(campaign.failed)} failing tests give the same again")
+        print(f"{same} of {len(campaign.failed)} failing tests replay exactly")
 
 
 if __name__ == "__main__":

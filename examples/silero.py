@@ -1,4 +1,4 @@
-"""Test Silero's voice activity detector: does it still find the speech when the sound is changed?
+"""Test Silero's voice activity detector: does it still find the speech after the audio is changed?
 
     python examples/silero.py silero_vad.onnx LibriSpeech/dev-clean --noise noises/
 
@@ -20,16 +20,17 @@ from deepcruiser.transformations import PAPER, AddBackgroundNoise, Validity
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="silero_vad.onnx or silero_vad_16k_op15.onnx")
-    parser.add_argument("data", help="a corpus: a folder of recordings, say")
-    parser.add_argument("--limit", type=int, default=400, help="recordings taken of it")
-    parser.add_argument("--noise", help="a folder with recordings of noise, to be mixed in")
+    parser.add_argument("data", help="a corpus, such as a folder of recordings")
+    parser.add_argument("--limit", type=int, default=400, help="number of recordings to use")
+    parser.add_argument("--noise", help="a folder of noise recordings to mix in")
     parser.add_argument("--runs", type=int, default=500)
-    parser.add_argument("--spans-below", type=float, default=0.9, help="an overlap below this is a failure")
+    parser.add_argument("--spans-below", type=float, default=0.9, help="fail if the spans overlap by less than this")
     parser.add_argument("--output", help="folder for the campaign (default: a temporary folder)")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
 
-    system = dc.OnnxSystem(given.model)  # everything else is known of this network; its answer is spans of speech
+    system = dc.OnnxSystem(given.model)  # this network is recognised by its inputs; it answers with spans of speech
+
     corpus = dc.read_corpus(given.data)[: given.limit]
     cut = len(corpus) * 3 // 4
     train, test = corpus[:cut], corpus[cut:]
@@ -42,7 +43,7 @@ def main() -> None:
     print(dc.cover(model, system, test))
     print(f"  ({time.perf_counter() - began:.0f} s)")
 
-    # A detector works where recognisers give up, so its noise may be louder than that of the defaults.
+    # A detector should work in noise where recognisers fail, so the noise may be louder than the default.
     kinds, ranges = PAPER, {"AddWhiteNoise": {"snr_db": (0, 15)}}
     if given.noise:
         kinds += (AddBackgroundNoise,)
@@ -63,7 +64,7 @@ def main() -> None:
     print(f"{campaign}\n  ({time.perf_counter() - began:.0f} s; in {folder})")
     replays = [failed.replay(system) for failed in campaign.failed]
     same = sum(not replay.differences for replay in replays)
-    print(f"{same} of {len(replays)} failing tests give the same again: input, answer and states")
+    print(f"{same} of {len(replays)} failing tests replay exactly: the same input, answer and states")
     for failed in campaign.failed[:5]:
         print(failed)
 

@@ -2,7 +2,7 @@
 
 python examples/small_fuzzer.py
 
-It tests the network of brackets in the box, whose weakness is deep nesting.
+It tests the built-in network `brackets`, whose weakness is deep nesting.
 """
 
 import numpy as np
@@ -13,27 +13,28 @@ from deepcruiser.systems.builtin import brackets
 
 
 def main(runs: int = 400) -> list[str]:
-    # The target: a network that says whether brackets are balanced, and shows its states while it reads.
+    # The target: a network that says whether brackets are balanced, and records its states.
     system = dc.load_system("brackets")
 
-    # The reference map: what the states went through on training data, cut into cells.
+    # The reference map: where the states went on training data, divided into cells.
     model = dc.profile(system, brackets.training_texts(), batch_size=256).abstract(partitions=20)
 
-    # The corpus: seeds that the network gets right. What they cover is the start.
+    # The corpus: seeds that the network gets right.
     seeds = brackets.ordinary_tests(50)
     kept: dict[str, tuple[object, ...]] = dict.fromkeys(seeds, ())
     answer = {text: run.output for text, run in zip(seeds, system.run(seeds), strict=True)}
     coverage = dc.Coverage(model, dc.SBCov(2))
 
-    # The mutations: changes that keep the answer right, and the rule of how they combine.
+    # The mutations: changes that do not affect the right answer, and the rule for combining them.
     mutations = dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, changes.too_long)
 
-    # The objective: when an answer is a failure.
+    # The objective: what counts as a failure.
     oracle = dc.Disagreement()
 
     failing, rng = [], np.random.default_rng(0)
     for _ in range(runs):
-        # The scheduler: any test that may still be changed, and any change.
+        # The scheduler: any test that may still be changed, and any change that is allowed.
+
         parent = rng.choice([text for text, recipe in kept.items() if mutations.allowed(recipe)])
         kind = rng.choice(mutations.allowed(kept[parent]))
         change = mutations.draw(kind, rng)

@@ -1,10 +1,10 @@
-"""A word classifier that somebody else trained (PyTorch), profiled on real speech, covered and fuzzed.
+"""A pretrained word classifier in PyTorch: profiled on real speech, covered and fuzzed.
 
     python examples/speech_commands.py speech-commands-lstm ../shared/speech/an4-train --runs 500
 
-The model's folder has the weights (`lstm_3x64.ckpt`, a state dict), `classes.txt` and `examples`, recordings that are
-named by their word: the seeds. The second argument is a corpus that the network is profiled on; a second of each
-recording is taken, which is what the network was trained to read.
+The model's folder contains the weights (`lstm_3x64.ckpt`, a state dict), `classes.txt`, and `examples` with recordings
+named by their word, which are the seeds. The second argument is a corpus to profile on. One second of each recording is
+used, because the network was trained on inputs of one second.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Second:
-    """A second from the middle of a recording, which is read when its turn comes."""
+    """A second from the middle of a recording, read only when it is needed."""
 
     sample: dc.Sample
 
@@ -81,9 +81,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, help="folder of the model")
     parser.add_argument("data", help="a corpus of speech to profile on")
-    parser.add_argument("--count", type=int, default=900, help="recordings of it that are used")
-    parser.add_argument("--runs", type=int, default=500, help="of the campaign")
-    parser.add_argument("--seed", type=int, default=0, help="of the campaign")
+    parser.add_argument("--count", type=int, default=900, help="number of recordings to use")
+    parser.add_argument("--runs", type=int, default=500, help="number of runs of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
     given = parser.parse_args()
 
@@ -92,7 +92,7 @@ def main() -> None:
     seeds = [Word(path.stem, dc.Audio.read(path), path.stem) for path in recordings if path.stem in words]
     answers = [run.output for run in system.run([seed.input for seed in seeds])]
     right = sum(answer == seed.text for answer, seed in zip(answers, seeds, strict=True))
-    print(f"{len(recordings)} recordings, {len(seeds)} of them of the {len(words)} words; {right} are understood")
+    print(f"{len(recordings)} recordings, {len(seeds)} of them of the {len(words)} words; {right} are recognised")
 
     corpus = dc.read_corpus(given.data)
     every = max(1, len(corpus) // given.count)
@@ -106,7 +106,7 @@ def main() -> None:
             model,
             seeds,
             folder=given.output or temporary,
-            oracle=dc.Disagreement(),  # seeds that it gets wrong already are set aside
+            oracle=dc.Disagreement(),  # seeds that it already gets wrong are set aside
             runs=given.runs,
             seed=given.seed,
         )
@@ -115,7 +115,7 @@ def main() -> None:
         for test in campaign.failed[:5]:
             print(test)
         same = sum(not test.replay(system).differences for test in campaign.failed)
-        print(f"{same} of {len(campaign.failed)} failing tests give the same again")
+        print(f"{same} of {len(campaign.failed)} failing tests replay exactly")
 
 
 if __name__ == "__main__":

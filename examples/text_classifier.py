@@ -1,9 +1,10 @@
-"""A text classifier: what does somebody want of their house? Trained here in seconds, then tested.
+"""A text classifier for smart-home commands: trained here in seconds, then tested.
 
     python examples/text_classifier.py --runs 800
 
-The network, a GRU that reads character by character, learned from tidy sentences: small letters, no slips of the
-fingers, no filler words. That is its weakness, and the campaign finds it. From the command line:
+The network is a GRU that reads character by character. It is trained on tidy sentences only: lower case, without typing
+errors or filler words. That is its weakness, and the campaign finds it. From the command line:
+
 
     deepcruiser profile --system examples/text_classifier.py:system --data examples/text_classifier.py:training -o text.profile
     deepcruiser fuzz --system examples/text_classifier.py:system --data examples/text_classifier.py:texts \\
@@ -82,7 +83,7 @@ def characters(text: str) -> torch.Tensor:
 
 def train(seed: int, steps: int) -> Classifier:
     """The same seed and steps give the same weights, and so the same fingerprint, in every process."""
-    torch.set_num_threads(1)  # sums have one order then
+    torch.set_num_threads(1)  # so that sums are always added in the same order
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         net = Classifier()
@@ -125,15 +126,15 @@ def texts() -> list[Sentence]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seed", type=int, default=0, help="of the training and of the campaign")
-    parser.add_argument("--steps", type=int, default=250, help="of the training")
-    parser.add_argument("--runs", type=int, default=800, help="of the campaign")
+    parser.add_argument("--seed", type=int, default=0, help="random seed of the training and the campaign")
+    parser.add_argument("--steps", type=int, default=250, help="number of training steps")
+    parser.add_argument("--runs", type=int, default=800, help="number of runs of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
     given = parser.parse_args()
 
     network, tests = system(given.seed, given.steps), texts()
     right = sum(run.output == one.text for run, one in zip(network.run([t.input for t in tests]), tests, strict=True))
-    print(f"{right} of {len(tests)} new sentences are understood")
+    print(f"{right} of {len(tests)} new sentences are classified correctly")
 
     model = dc.profile(network, training(), components=3, exact=True).abstract(partitions=20)
     print(model)
@@ -150,13 +151,13 @@ def main() -> None:
             mutations=dc.Mutations.text(),
             runs=given.runs,
             seed=given.seed,
-            workers=0,  # making a text is no work
+            workers=0,  # texts are changed so fast that worker processes do not pay off
         )
         print(campaign)
         for test in campaign.failed[:5]:
             print(f"{test.make()!r}: {test}")
         same = sum(not test.replay(network).differences for test in campaign.failed)
-        print(f"{same} of {len(campaign.failed)} failing tests give the same again")
+        print(f"{same} of {len(campaign.failed)} failing tests replay exactly")
 
 
 if __name__ == "__main__":

@@ -24,5 +24,5 @@ def test_silero(shared: Path, tmp_path: Path, name: str) -> None:
     runs, failed = numbers(r"(\d+) runs, (\d+) failing tests", said)
     assert runs == 32
     assert failed > 0, "noise moves the ends of what it takes for speech"
-    assert numbers(r"(\d+) of (\d+) failing tests give the same again", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
     assert len(dc.CampaignRecord.open(tmp_path / "run").failed) == failed

@@ -35,24 +35,24 @@ def numbers(pattern: str, text: str) -> tuple[int, ...]:
 
 def test_text_classifier(tmp_path: Path) -> None:
     said = run("text_classifier", "--runs", 160, "--output", tmp_path / "run")
-    right, of = numbers(r"(\d+) of (\d+) new sentences are understood", said)
+    right, of = numbers(r"(\d+) of (\d+) new sentences are classified correctly", said)
     assert right > of / 2
     runs, failed = numbers(r"(\d+) runs, (\d+) failing tests", said)
     assert runs == 160
     assert failed > 0, "capitals, typos and fillers are its weakness"
-    assert numbers(r"(\d+) of (\d+) failing tests give the same again", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
     campaign = dc.CampaignRecord.open(tmp_path / "run")  # its kinds are known without naming them
     assert len(campaign.failed) == failed
 
 
 def test_series_monitor(tmp_path: Path) -> None:
     said = run("series_monitor", "--runs", 320, "--output", tmp_path / "run")
-    right, of = numbers(r"(\d+) of (\d+) new recordings are judged rightly", said)
+    right, of = numbers(r"(\d+) of (\d+) new recordings are classified correctly", said)
     assert right > 0.8 * of
     runs, failed = numbers(r"(\d+) runs, (\d+) failing tests", said)
     assert runs == 320
     assert failed > 0, "other heights and lost samples are its weakness"
-    assert numbers(r"(\d+) of (\d+) failing tests give the same again", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
     assert len(list((tmp_path / "run" / "failed").glob("*.npy"))) == failed
 
 
@@ -64,7 +64,7 @@ def test_speech_commands(shared: Path) -> None:
     assert (recordings, seeds, words) == (39, 35, 35)
     assert right >= 33
     assert "32 runs" in said
-    same, of = numbers(r"(\d+) of (\d+) failing tests give the same again", said)
+    same, of = numbers(r"(\d+) of (\d+) failing tests replay exactly", said)
     assert same == of
 
 
