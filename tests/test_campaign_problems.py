@@ -105,7 +105,7 @@ def test_the_same_campaign_whatever_the_others_of_a_batch_do(tmp_path: Path) -> 
 def test_systems_that_give_too_few_answers(tmp_path: Path) -> None:
     system = toy.Reader()
     run, system.run = system.run, lambda batch: run(batch)[:-1]  # type: ignore[method-assign]
-    with pytest.raises(dc.InputError, match="gave 11 runs for a batch of 12 inputs: one each is needed"):
+    with pytest.raises(dc.InputError, match="gave 11 runs for a batch of 12 inputs: one per input is needed"):
         toy.campaign(tmp_path, system=system)
 
 

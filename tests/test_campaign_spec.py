@@ -228,7 +228,7 @@ def test_what_may_be_left_out() -> None:
         ),
         (
             'guide = {type = "coverage", criteria = ["BSCv"]}',
-            "no criterion 'BSCv': there are BSCov, 1-SBCov, 2-SBCov and so on",
+            "unknown criterion 'BSCv'; choose BSCov, 1-SBCov, 2-SBCov and so on",
         ),
         (
             'guide = {type = "coverage", criteria = "BSCov"}',
@@ -242,7 +242,10 @@ def test_what_may_be_left_out() -> None:
             'oracle = {type = "WordErrorRate", abov = 0.2}',
             "unknown field of the oracle WordErrorRate 'abov' (given: 0.2); did you mean 'above'?",
         ),
-        ('oracle = {type = "WordErrorRate", above = "x"}', "the oracle {'type': 'WordErrorRate', 'above': 'x'} cannot"),
+        (
+            'oracle = {type = "WordErrorRate", above = "x"}',
+            "cannot build the oracle from {'type': 'WordErrorRate', 'above': 'x'}",
+        ),
         ('oracle = {type = "WordErrorRate", above = -1}', "above must be 0 or more, not -1"),
         ('oracle = {type = "Disagreement", against = "txt"}', "against must be 'text', 'output' or None, not 'txt'"),
         ('mutations = {type = "sond"}', "unknown type of mutations 'sond'; did you mean 'sound'?"),

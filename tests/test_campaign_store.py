@@ -123,7 +123,7 @@ def test_a_second_one_at_work_is_refused_and_the_first_can_be_read(tmp_path: Pat
 
     def watch(status: Status) -> None:
         with pytest.raises(
-            dc.FileError, match=f"another process is at work in '{tmp_path}': wait for it or give another"
+            dc.FileError, match=f"another process is writing to '{tmp_path}': wait for it or use another"
         ):
             toy.campaign(tmp_path)
         read.append(dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS))
@@ -217,7 +217,9 @@ def test_there_is_no_campaign(tmp_path: Path) -> None:
 def test_a_campaign_that_has_only_begun(tmp_path: Path) -> None:
     with Store.open(tmp_path, write=True) as store:
         store.configure(dc.CampaignSpec(seed=3), {"system": "another"})
-    with pytest.raises(dc.FileError, match=f"^the campaign in '{tmp_path}' has not begun: its seeds were not run yet$"):
+    with pytest.raises(
+        dc.FileError, match=f"^the campaign in '{tmp_path}' has not started: its seeds were not run yet$"
+    ):
         dc.CampaignRecord.open(tmp_path)
     assert len(toy.campaign(tmp_path).runs) == 64  # and so nothing holds it to that seed
 
@@ -281,7 +283,7 @@ SPOILT: dict[str, tuple[str, str]] = {
         "needs the parameters where, not none",
     ),
     "a digest that is a text": ("digest = 'abc'", "without an encoding"),
-    "a parent that never was": ("parent = 9999", "run 40 was made of 9999, which is no test of the queue"),
+    "a parent that never was": ("parent = 9999", "run 40 was made from test 9999, which is not in the queue"),
 }  # fmt: skip
 
 

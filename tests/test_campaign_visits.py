@@ -174,7 +174,7 @@ def test_without_the_model_there_are_no_visits_and_it_is_said_why(tmp_path: Path
         (tmp_path / MODEL).unlink()
         message = f"there is no abstract.model in '{tmp_path}'"
     elif case == "another":
-        model, message = toy.model(1), "the model is not the one of the campaign"
+        model, message = toy.model(1), "the model is not the campaign's own"
     else:
         (tmp_path / MODEL).write_bytes(b"no model")
         message = "abstract.model"

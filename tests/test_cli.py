@@ -111,7 +111,7 @@ def test_criteria_can_be_chosen(folder: Path) -> None:
     )
     assert list(report["coverage"]) == ["BSCov", "3-SBCov"]
     result = cover("--profile", "net.profile", "--partitions", "9", "--criteria", "NeuronCov")
-    assert (result.exit_code, "no criterion 'NeuronCov'" in result.stderr) == (2, True)
+    assert (result.exit_code, "unknown criterion 'NeuronCov'" in result.stderr) == (2, True)
 
 
 def test_export_and_a_model_file(folder: Path) -> None:

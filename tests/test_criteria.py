@@ -128,7 +128,7 @@ def test_criteria_by_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["0-SBCov", "SBCov", "NeuronCoverage", ""])
 def test_unknown_criterion(name: str) -> None:
-    with pytest.raises(dc.InputError, match="no criterion"):
+    with pytest.raises(dc.InputError, match="unknown criterion"):
         dc.criterion(name)
 
 

@@ -120,7 +120,7 @@ def test_a_script_with_workers_interrupted_resumed_and_killed(tmp_path: Path) ->
     assert len(dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS).runs) == done
     with running(script, folder) as process:
         said += until(process, done + 20)
-        with pytest.raises(dc.FileError, match="another process is at work in"):
+        with pytest.raises(dc.FileError, match="another process is writing to"):
             toy.campaign(folder, batch_size=4)
         read = dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS)
         assert len(read.runs) >= done + 20

@@ -101,7 +101,7 @@ def test_the_command_line_assumes_no_sound(
     assert len(list(Path("saved").glob(f"*{suffix}"))) == replayed["tests"]
     monkeypatch.chdir(tmp_path)
     wrong = deepcruiser(*fuzz[:-2], "-o", "runs/other", "--range", "Typos.share=0,1", status=2)
-    assert "--range are for sound" in " ".join(wrong.split())
+    assert "--range are for audio" in " ".join(wrong.split())
 
 
 @pytest.mark.parametrize("mutations", [None, dc.Mutations.series()], ids=["of sound", "of series"])
@@ -117,7 +117,7 @@ def test_unknown_mutations() -> None:
     given = ("fuzz", "--system", "brackets", "--model", "none", "--mutations", "video", "-o", "nowhere")
     result = CliRunner().invoke(main, given)
     assert result.exit_code == 2
-    assert "--mutations 'video' is neither file.py:name nor built in (there is: text, series, brackets" in result.output
+    assert "--mutations 'video' is neither file.py:name nor a built-in name (text, series, brackets" in result.output
     assert not Path("nowhere").exists()
 
 

@@ -1,4 +1,4 @@
-"""The running total: what one more trace would add, what has been covered, what has not."""
+"""Coverage as a running total: what one more trace would add, what is covered, and what is not."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Coverage:
         return {name: cells[~self.covered] for name, cells in self.criterion.cells(self.model).items()}
 
     def merge(self, other: Coverage) -> Coverage:
-        """The coverage of both sets of tests together."""
+        """The combined coverage of both sets of tests."""
         if self.criterion != other.criterion:
             raise MismatchError(f"coverages of {self.criterion} and of {other.criterion} cannot be merged")
         if self.model != other.model:
@@ -155,16 +155,16 @@ class _Index:
 
 @dataclass(frozen=True, eq=False)
 class CoverageReport:
-    """What a data set covers of a model; printed, a line for each criterion."""
+    """How much of a model a data set covers; prints as one line per criterion."""
 
     coverages: tuple[Coverage, ...]
     traces: int
     steps: int
-    #: What could not be read, and why.
+    #: The inputs that could not be read, and why.
     skipped: dict[str, str]
 
     def __getitem__(self, criterion: Criterion | str) -> float:
-        """The value of a criterion, by itself or by name."""
+        """The value of a criterion, given as an object or by name."""
         for coverage in self.coverages:
             if str(criterion) == coverage.criterion.name:
                 return coverage.value

@@ -27,7 +27,7 @@ Seen = tuple[BoolArray, ...]
 
 @dataclass(frozen=True)
 class Criterion:
-    """A coverage criterion: `criterion(model, traces)` is the share that the traces cover, 0 to 1.
+    """A coverage criterion: `criterion(model, traces)` is the share of the model that the traces cover, 0 to 1.
 
     `required` is the weight of each item of M, and `visited` says which of them T visited. Where an item takes more
     than one visit, as in WICov, `visited` has an array for each kind of visit and `takes` says which visit of each
@@ -120,7 +120,7 @@ def SBCov(steps: int, *, within: bool = False) -> Criterion:  # noqa: N802
     Cells beyond the bounds of the grid count as well, unless `within` leaves them out.
     """
     if steps < 1:
-        raise InputError(f"a boundary has at least 1 step, not {steps}")
+        raise InputError(f"a boundary must have at least 1 step, not {steps}")
     return Criterion(
         f"{steps}-SBCov-within" if within else f"{steps}-SBCov",
         required=lambda M: ones(M.boundary(steps, within=within)),
@@ -159,6 +159,6 @@ def criterion(name: str) -> Criterion:
         if each.name.lower() == name.lower():
             return each
     raise InputError(
-        f"no criterion {name!r}: there are BSCov, 1-SBCov, 2-SBCov and so on (or 1-SBCov-within), "
-        "BTCov, ISCov and WICov"
+        f"unknown criterion {name!r}; choose BSCov, 1-SBCov, 2-SBCov and so on (or 1-SBCov-within), BTCov, ISCov or "
+        "WICov"
     )

@@ -80,7 +80,9 @@ def _run(
         batch = order[start : start + batch_size]
         runs = system.run([inputs[i][1] for i in batch])
         if len(runs) != len(batch):
-            raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one each is needed")
+            raise InputError(
+                f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one per input is needed"
+            )
         steps = sum(len(run.traced) for run in runs)
         results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
         del runs  # frees the states of this batch before the next one runs

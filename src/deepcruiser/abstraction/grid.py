@@ -42,7 +42,7 @@ class Grid:
         if prod(self._intervals) > _CODES:
             raise InputError(
                 f"{self.partitions} partitions of {len(self.lower)} components make {prod(self._intervals):.1e} cells, "
-                f"more than the {_CODES:.1e} that can be told apart: use fewer partitions or components"
+                f"more than the {_CODES:.1e} that can be numbered: use fewer partitions or components"
             )
 
     @cached_property
@@ -101,8 +101,8 @@ class Grid:
                 far = index.max() if index.max() >= intervals + self.margin else index.min()
                 raise InputError(
                     f"a vector lies in interval {far:,} of component {d}, whose profiled intervals are 0 to "
-                    f"{intervals - 1:,}; cells can be told apart from {-self.margin:,} to "
-                    f"{intervals + self.margin - 1:,}: use fewer components or partitions"
+                    f"{intervals - 1:,}; only intervals from {-self.margin:,} to "
+                    f"{intervals + self.margin - 1:,} can be numbered: use fewer components or partitions"
                 )
             codes += (index + self.margin) * stride
         return codes

@@ -137,7 +137,7 @@ class AbstractModel:
 
     @cached_property
     def _boundaries(self) -> list[IntArray]:
-        """The boundaries of 0, 1, 2, ... steps that have been asked for so far."""
+        """The boundaries of 0, 1, 2, ... steps that have been computed so far."""
         return [np.empty(0, np.int64)]
 
     @cached_property
@@ -212,7 +212,7 @@ class AbstractModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A text that is the same for two models just when their abstraction and their counts are."""
+        """A digest of the abstraction and the counts; equal models have equal fingerprints."""
         digest = hashlib.sha256()
         for name, array in sorted(self._arrays().items()):
             if name == "final":  # which files of earlier versions lack

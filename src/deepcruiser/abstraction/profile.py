@@ -35,9 +35,9 @@ Bounds = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 class Profile:
     """The projections and the projected traces: a model for any number of partitions comes from here.
 
-    `states` and `inputs` hold the projected vectors of all traces one behind the other, and `lengths` the number of
-    steps of each trace: N inputs, and N+1 states. What outgrows the memory lies in a temporary file. `names` are those
-    of the traces, by which `nearest` finds training data; profiles made before version 0.2 have none.
+    `states` and `inputs` hold the projected vectors of all traces, one after the other, and `lengths` the number of
+    steps of each trace: N inputs, and N+1 states. What outgrows the memory is kept in a temporary file. `names` are the
+    names of the traces, by which `nearest` finds training data; profiles made before version 0.2 have none.
     """
 
     projections: Projections

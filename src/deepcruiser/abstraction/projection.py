@@ -83,7 +83,7 @@ class Moments:
             covariance, subset_by_index=(self.size - components, self.size - 1), overwrite_a=True
         )
         variances, axes = np.clip(variances[::-1], 0, None), np.ascontiguousarray(axes.T[::-1])
-        # What is left behind the last real component is noise of the arithmetic: an axis of zeros gives one interval.
+        # Past the last real component there is only rounding noise; an axis of zeros gives one interval.
         axes[variances <= variances[0] * self.size * np.finfo(np.float64).eps] = 0.0
         return Projection(
             mean=self.mean.cpu().numpy(),

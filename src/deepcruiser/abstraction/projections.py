@@ -31,7 +31,7 @@ class Projections:
 
 
 class Fit:
-    """What has been learned of states and inputs before their projections are fixed.
+    """Statistics of states and inputs, from which the projections are computed.
 
     Parts that are measured apart are merged here, so that every part can then be profiled with the projections of
     the whole: `dc.fit(system, part)` on each, `merge`, `projections`, and `dc.profile(..., projections=...)`.
@@ -65,7 +65,7 @@ class Fit:
 
     @property
     def enough(self) -> bool:
-        """Whether there are as many states as a state has numbers; with fewer, no axis could be trusted."""
+        """Whether there are at least as many states as a state has numbers; with fewer, the axes are unreliable."""
         return self.states is not None and self.states.count > self.states.size
 
     def projections(self, components: int = 3, *, input_components: int | None = None) -> Projections:
@@ -143,13 +143,13 @@ def _merge(one: Moments | None, other: Moments | None) -> Moments | None:
 
 
 def _not_finite(arrays: Sequence[Array], names: Sequence[str], what: str) -> InputError:
-    """The error that names the first sequence and step with a number that is none."""
+    """The error that names the first sequence and step with NaN or an infinite value."""
     for array, name in zip(arrays, names, strict=True):
         values = array.detach().cpu().numpy() if is_tensor(array) else array
         bad = ~(np.abs(values) < 1e38).all(axis=1)
         if bad.any():
             return InputError(
                 f"{what} {int(bad.argmax())} of sequence {name!r} holds NaN, infinity or a number beyond 1e38: "
-                "mend the network or leave the sequence out"
+                "fix the network or leave the sequence out"
             )
     return InputError(f"the {what}s are too large to be added up: scale them down")

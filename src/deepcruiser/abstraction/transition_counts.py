@@ -34,7 +34,7 @@ class Counts:
 
     @classmethod
     def of(cls, grid: Grid, states: Projected, input_grid: Grid, inputs: Projected, lengths: IntArray) -> Counts:
-        """Count the transitions of traces that stand one behind the other; `lengths` are their steps."""
+        """Count the transitions of traces that follow one another; `lengths` are their numbers of steps."""
         state_codes, state = grid.number(grid.cells(states))
         input_codes, action = input_grid.number(input_grid.cells(inputs))
         first, last = ends(lengths)
@@ -82,7 +82,7 @@ def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inpu
     """(source, action, target) as one number, in the same order."""
     if states * inputs * states >= 2**63:
         raise InputError(
-            f"{states:,} states and {inputs:,} inputs make too many transitions to be told apart: "
+            f"{states:,} states and {inputs:,} inputs make too many transitions to be numbered: "
             "use fewer partitions or components"
         )
     key: IntArray = (source * inputs + action) * states + target

@@ -1,4 +1,4 @@
-"""SQLite as campaigns use it: opened whole, read while it is written to, and damage as a clear error."""
+"""The campaign's SQLite database: opening, reading while another process writes, and clear errors for damage."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def connect(path: Path, script: str, *, readonly: bool = False) -> sqlite3.Conne
 
 
 def to_write(path: Path) -> sqlite3.Connection:
-    """Open a database to go on in it; make it if there is none."""
+    """Open a database for writing; create it if it does not exist."""
     connection = connect(path, "")
     with usable(path):
         if not connection.execute("SELECT 1 FROM sqlite_master").fetchone():
@@ -66,7 +66,7 @@ def to_read(path: Path) -> sqlite3.Connection:
     folder = os.fspath(path.parent)
     if not path.is_file():
         raise FileError(f"there is no campaign in {folder!r}: it has no {DATABASE}")
-    # SQLite wants to write beside a database in WAL mode, unless it is told that nobody does.
+    # SQLite writes files beside a database in WAL mode, unless it knows that no process is writing.
     at_rest = not os.access(path.parent, os.W_OK) and not path.with_name(f"{DATABASE}-wal").exists()
     connection = connect(path, "BEGIN", readonly=at_rest)
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
@@ -80,9 +80,9 @@ def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
     """Refuse a campaign that was written in another format."""
     with usable(folder / DATABASE):
         row = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
-        begun = connection.execute("SELECT 1 FROM meta").fetchone()
+        started = connection.execute("SELECT 1 FROM meta").fetchone()
         version = json.loads(row[0]) if row else 1
-    if begun and version != FORMAT:
+    if started and version != FORMAT:
         connection.close()
         raise FileError(
             f"the campaign in {os.fspath(folder)!r} has format {version} and this version reads format {FORMAT}: read "

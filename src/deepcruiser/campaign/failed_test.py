@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FailedTest:
-    """A mutant that the system gets wrong: its seed, what was done to it, in order, and what came of it."""
+    """A mutant that the system gets wrong: its seed, the changes in order, and the wrong answer."""
 
     number: int
     seed: str
@@ -41,7 +41,7 @@ class FailedTest:
 
     @classmethod
     def of(cls, event: Ran, parent: Test, record: CampaignRecord | None = None) -> FailedTest:
-        """The failing test of an event, made of its parent in the queue."""
+        """The failing test of an event, whose parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
         judged = event.reason, parent.reference, event.output, event.score, event.doubt, event.digest, event.visits
         return cls(event.number, parent.seed, parent.position, recipe, *judged, record)

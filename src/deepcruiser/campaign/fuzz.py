@@ -41,7 +41,7 @@ from deepcruiser.transformations import from_dict
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a campaign while it runs: what just happened, and the state that it led to."""
+    """The status of a running campaign: the latest events and the state after them."""
 
     state: State
     events: tuple[Event, ...]
@@ -161,7 +161,7 @@ class _Session:
     interrupted: threading.Event
 
     def run(self) -> str:
-        """Run until it is time to stop; why."""
+        """Run until it is time to stop, and return the reason."""
         rng = np.random.default_rng(self.spec.seed)
         resumed = self.store.meta("random") is not None
         before = self.store.moments()[-1][1] if resumed else 0.0
@@ -227,7 +227,7 @@ class _Session:
         self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), time.monotonic() - began, False)
 
     def _resume(self) -> tuple[Plan, ...]:
-        """Bring the state to where the campaign stopped; the plans that were made and not yet run."""
+        """Restore the state where the campaign stopped, and return the plans that were not yet run."""
         read_change = partial(from_dict, kinds=self.state.mutations.kinds)
         self.state.resume(self._seeds_unchanged(), ())
         self.state.resume(self.store.runs(self.state.model, read_change), ())
@@ -242,7 +242,7 @@ class _Session:
         return tuple(plans)
 
     def _seeds_unchanged(self) -> Iterator[Seeded]:
-        """What became of the seeds, after a look at each: whether it still is what it was when the campaign began."""
+        """The stored events of the seeds, after checking that each seed is unchanged since the campaign began."""
         for event in self.store.seeds(self.state.model):
             if event.outcome == "kept" and digest_of(self.inputs.seeds[event.seed]) != event.digest:
                 raise MismatchError(f"the seed {event.seed!r} has changed since the campaign began: use another folder")
@@ -281,7 +281,7 @@ def _check_seeds(events: Sequence[Seeded], state: State) -> None:
 
 @contextmanager
 def _interruptions() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event, so that the batch under way is finished and saved; a second one ends it at once."""
+    """The first Ctrl-C sets the event, so that the current batch is finished and saved; a second one stops at once."""
     interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield interrupted

@@ -18,7 +18,7 @@ class Guide:
     """The criteria of a campaign, and what they decide.
 
     `keep` is "guided": keep a mutant that increases one of the criteria; "random": keep any mutant, with the
-    probability that one increases them; "none": keep nothing, so that every mutant is made of a seed. The last two
+    probability that one increases them; "none": keep nothing, so that every mutant is made from a seed. The last two
     are baselines, and the criteria are only measured.
     """
 

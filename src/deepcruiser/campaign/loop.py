@@ -22,7 +22,7 @@ from deepcruiser.oracles import Oracle
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """The events of one batch, and what is needed to go on after it: the plans not yet run, and the random state."""
+    """The events of one batch, and what is needed to continue: the plans not yet run, and the random state."""
 
     events: tuple[Event, ...]
     pending: tuple[Plan, ...]
@@ -40,10 +40,10 @@ def loop(
     ahead: int,
     pending: Iterable[Plan] = (),
 ) -> Iterator[Step]:
-    """Go on from `state`, batch by batch, until every test is spent; the caller stops earlier by not asking on.
+    """Continue from `state`, batch by batch, until every test is spent; the caller may stop iterating earlier.
 
-    `ahead` batches are planned before the first of them is judged, from the queue as it is then, so that the executor
-    has work. With batches of one and `ahead` of one, this is the algorithm to the letter.
+    `ahead` batches are planned before the first of them is judged, so that the executor always has work. With
+    batches of one and `ahead` of one, this is the algorithm to the letter.
     """
     waiting = deque((plan, executor.submit(plan)) for plan in pending)
     while True:

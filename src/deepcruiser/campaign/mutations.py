@@ -21,7 +21,7 @@ def never_invalid(seed: Any, mutant: Any) -> str | None:
 class Mutations:
     """The kinds of transformation that a campaign draws from, how they combine, and when a mutant is still valid.
 
-    `invalid(seed, mutant)` says why a mutant is none, or None. `ranges` overrides those of single kinds:
+    `invalid(seed, mutant)` says why a mutant is not valid, or returns None. `ranges` overrides those of single kinds:
     `{"AddWhiteNoise": {"snr_db": (25, 40)}}`.
     """
 
@@ -44,7 +44,7 @@ class Mutations:
         for name in kinds or ():
             if name.lower() not in by_name:
                 names = ", ".join(kind.__name__ for kind in by_name.values())
-                raise InputError(f"no transformation {name!r}; choose from: {names}")
+                raise InputError(f"unknown transformation {name!r}; choose from: {names}")
             chosen[name.lower()] = by_name[name.lower()]
         return cls(tuple(kind for name, kind in by_name.items() if name in chosen), ranges=ranges or {})
 
@@ -99,17 +99,17 @@ class Mutations:
 
     def check(self, value: Any) -> None:
         """Refuse inputs that no kind can be applied to, such as texts where the kinds are those of sound."""
-        said = ""
+        message = ""
         for kind in self.kinds:
             try:
                 self.draw(kind, np.random.default_rng(0))(value)
             except Exception as error:  # whatever a user's transformation raises
-                said = said or f"{kind.__name__}: {type(error).__name__}: {error}"
+                message = message or f"{kind.__name__}: {type(error).__name__}: {error}"
             else:
                 return
-        if said:
+        if message:
             raise InputError(
-                f"no transformation can be applied to an input of the type {type(value).__name__} ({said}); for text "
-                "and for numeric series there are mutations=Mutations.text() and Mutations.series(), or --mutations "
-                "text and --mutations series"
+                f"no transformation can be applied to an input of the type {type(value).__name__} ({message}); for "
+                "text and numeric series, use mutations=Mutations.text() or Mutations.series(), or --mutations text "
+                "or --mutations series"
             )

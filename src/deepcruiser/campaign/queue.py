@@ -67,9 +67,9 @@ class Queue:
             self.live.append(test)
 
     def parent(self, event: Ran) -> Test:
-        """The test that a mutant was made of."""
+        """The test that a mutant was made from."""
         if event.parent not in self.tests:
-            raise FileError(f"run {event.number:,} was made of {event.parent}, which is no test of the queue")
+            raise FileError(f"run {event.number:,} was made from test {event.parent}, which is not in the queue")
         return self.tests[event.parent]
 
     def __len__(self) -> int:

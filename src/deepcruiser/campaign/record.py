@@ -1,4 +1,4 @@
-"""The one reader of campaigns: what a folder tells, also while the campaign goes on."""
+"""The reader of campaign folders, even while the campaign is running."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from deepcruiser.transformations import from_dict
 
 
 class CampaignRecord:
-    """What is stored of a campaign. `CampaignRecord.open(folder)` reads it, and `update()` reads what came since.
+    """A stored campaign. `CampaignRecord.open(folder)` reads it, and `update()` reads what was added since.
 
-    `seeds`, `oracle` and `mutations` are needed to make inputs again and to replay; to look, the folder is enough.
+    `seeds`, `oracle` and `mutations` are needed only to make inputs again and to replay them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class CampaignRecord:
         self.problem = ""
         self.seeds: list[Seeded] = []
         self.runs: list[Ran] = []
-        #: After how many runs how many seconds had passed.
+        #: Pairs of a number of runs and the seconds that had passed by then.
         self.moments: list[tuple[int, float]] = []
         self.model, self.model_problem = self._model(model)
         self._kinds = () if mutations is None else mutations.kinds
@@ -73,7 +73,7 @@ class CampaignRecord:
         oracle: Oracle | None = None,
         mutations: Mutations | None = None,
     ) -> CampaignRecord:
-        """Read the campaign in a folder, also while it goes on."""
+        """Read the campaign in a folder, even while it is running."""
         return cls(Path(folder), seeds=seeds, model=model, oracle=oracle, mutations=mutations)
 
     def update(self) -> None:
@@ -81,7 +81,9 @@ class CampaignRecord:
         with Store.open(self.folder, write=False) as store:
             moments = store.moments()
             if store.meta("spec") is None or not moments:
-                raise FileError(f"the campaign in {os.fspath(self.folder)!r} has not begun: its seeds were not run yet")
+                raise FileError(
+                    f"the campaign in {os.fspath(self.folder)!r} has not started: its seeds were not run yet"
+                )
             stopped, at_work = store.meta("stopped"), store.is_at_work()
             self.stopped = stopped or ""
             self.state = "running" if at_work else "finished" if stopped else "unfinished"
@@ -171,7 +173,7 @@ class CampaignRecord:
     def _check_model(self) -> None:
         expected = self.identity.get("model")
         if self.model is not None and self.model.fingerprint != expected:
-            self.model, self.model_problem = None, "the model is not the one of the campaign"
+            self.model, self.model_problem = None, "the model is not the campaign's own"
         elif self.model is None and expected and not self.model_problem:
             self.model_problem = f"there is no {MODEL} in {os.fspath(self.folder)!r}"
 

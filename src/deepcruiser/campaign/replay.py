@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a failing test gives when it is made and run again, and how that differs from what was stored."""
+    """The result of making and running a failing test again, and how it differs from what was stored."""
 
     number: int
     value: Any

@@ -20,9 +20,9 @@ _SAMPLE = 8
 
 @dataclass(frozen=True)
 class Mutant:
-    """A mutant that is planned: run `number`, made by applying `changes` to the test `parent`.
+    """A planned mutant: run `number`, made by applying `changes` to the test `parent`.
 
-    `inherited` is the parent's own recipe. A seed that is to be run is a mutant without changes.
+    `inherited` is the parent's own recipe. A seed to be run is a mutant without changes.
     """
 
     number: int
@@ -41,7 +41,7 @@ Plan = tuple[Mutant, ...]
 
 
 class Scheduler(ABC):
-    """Plans mutants from the live tests of a queue, and learns from what became of them."""
+    """Plans mutants from the live tests of a queue, and learns from their results."""
 
     @abstractmethod
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
@@ -177,7 +177,7 @@ PICK: dict[str, type[Pick]] = {"uniform": UniformPick, "thompson": Thompson}
 def scheduler(select: str, pick: str, mutations: Mutations) -> Scheduler:
     """The scheduler of these names."""
     if select not in SELECT:
-        raise InputError(f"no scheduler {select!r}; choose one of {', '.join(SELECT)}")
+        raise InputError(f"unknown scheduler {select!r}; choose one of {', '.join(SELECT)}")
     if pick not in PICK:
-        raise InputError(f"no way {pick!r} to pick a change; choose one of {', '.join(PICK)}")
+        raise InputError(f"unknown pick {pick!r}; choose one of {', '.join(PICK)}")
     return OneChange(SELECT[select](), PICK[pick](), mutations)

@@ -18,7 +18,7 @@ Recipe = tuple[Any, ...]
 
 
 class Seeds(Mapping[str, Any]):
-    """The inputs of the seeds by name; read when asked for."""
+    """The inputs of the seeds by name, read only when they are needed."""
 
     def __init__(self, data: Iterable[Any]) -> None:
         data, size = require_sized(data)
@@ -29,7 +29,7 @@ class Seeds(Mapping[str, Any]):
         self._held: OrderedDict[str, Any] = OrderedDict()
 
     def text(self, name: str) -> str | None:
-        """What is said in a seed, or its right label, where that is known."""
+        """The text of a seed or its right label, if known."""
         text = getattr(self._items[name], "text", None)
         return text if isinstance(text, str) else None
 
@@ -50,7 +50,7 @@ class Seeds(Mapping[str, Any]):
 
 
 class Inputs:
-    """Inputs by seed and recipe: made when asked for, and held as long as they are likely to be asked for again."""
+    """Inputs by seed and recipe: made on demand, and cached while they are likely to be needed again."""
 
     def __init__(self, seeds: Seeds, *, recent: int = 32) -> None:
         self.seeds = seeds

@@ -1,4 +1,4 @@
-"""Inputs and answers of any kind as data: digests, JSON to show, and JSON that can be read back."""
+"""Inputs and answers as data: digests, JSON to display, and JSON that can be read back."""
 
 from __future__ import annotations
 

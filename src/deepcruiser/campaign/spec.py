@@ -29,7 +29,7 @@ ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
     (SpanDisagreement, "--spans-below", "below"),
     (Disagreement, "--disagreement", None),
 )
-#: Unless told otherwise, an answer fails if more than this share of its words is wrong.
+#: By default, an answer fails if its word error rate exceeds this.
 WER_ABOVE = 0.3
 
 
@@ -73,7 +73,7 @@ class Component:
         try:
             return kind(**self.parameters)
         except TypeError as error:
-            raise InputError(f"the {name} {self.to_dict()} cannot be made: {error}") from None
+            raise InputError(f"cannot build the {name} from {self.to_dict()}: {error}") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ class CampaignSpec:
             raise unknown("type of scheduler", self.scheduler.type, SELECT)
         self.scheduler.check("scheduler", ("pick",))
         pick = self.scheduler.parameters.get("pick", "uniform")
-        if pick not in tuple(PICK):  # it may be a list, which is no key
+        if pick not in tuple(PICK):  # it may be a list, which cannot be a key
             raise unknown("value of pick", pick, PICK)
         return scheduler(self.scheduler.type, pick, mutations)
 
@@ -282,7 +282,7 @@ def mutations_component(mutations: Mutations) -> Component:
 
 
 def unknown(what: str, name: str, known: Iterable[str], *, value: Any = None) -> InputError:
-    """The error for a name that nothing has, with the nearest one that something has."""
+    """The error for an unknown name, with the nearest known one."""
     names = list(known)
     near = get_close_matches(str(name), names, 1, 0.5)
     given = "" if value is None else f" (given: {value!r})"
@@ -291,7 +291,7 @@ def unknown(what: str, name: str, known: Iterable[str], *, value: Any = None) ->
 
 
 def _number(value: float) -> str:
-    """A number in as few digits as tell it from all others."""
+    """A number in the fewest digits that read back as the same number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
 

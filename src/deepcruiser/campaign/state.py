@@ -1,4 +1,4 @@
-"""Everything that changes in a campaign. It changes by events only: a stored campaign is its events, applied again."""
+"""The changing state of a campaign. Only events change it, so a stored campaign is restored by applying them again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepcruiser.campaign.queue import Queue
 from deepcruiser.campaign.scheduler import Plan, Scheduler
 from deepcruiser.coverage import Coverage
 
-#: Without a model nobody knows how many mutants a guide would keep; the guide "random" then keeps this share of them.
+#: Without a model, the number of mutants that a guide would keep is unknown; "random" then keeps this share of them.
 _KEPT_UNMEASURED = 0.1
 
 

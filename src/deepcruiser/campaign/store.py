@@ -1,8 +1,8 @@
 """A campaign's folder: its database, and the failing inputs beside it.
 
 campaign.db holds everything (SQLite). failed/ has each failing input as a sound, a text or an array, with a JSON file
-that says what it is; seeds/ has the seeds that they were made of, and abstract.model is the model, for whoever looks
-at them later. A step is written whole: first the files, then the database, in one transaction.
+that describes it; seeds/ has the seeds that they were made from, and abstract.model is the model. A step is written
+whole: first the files, then the database, in one transaction.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Store:
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, write: bool) -> Store:
-        """Open a campaign's folder: to go on in it, or to read what is there, even while it goes on elsewhere."""
+        """Open a campaign's folder for writing, or for reading, even while another process is writing."""
         path = Path(folder)
         if not write:
             return cls(path, to_read(path / DATABASE), None)
@@ -69,7 +69,7 @@ class Store:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {reason(error)}") from None
         if not locked(lock):
             lock.close()
-            raise FileError(f"another process is at work in {os.fspath(folder)!r}: wait for it or give another folder")
+            raise FileError(f"another process is writing to {os.fspath(folder)!r}: wait for it or use another folder")
         try:
             connection = to_write(path / DATABASE)
             for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
@@ -86,7 +86,7 @@ class Store:
         self.close()
 
     def is_at_work(self) -> bool:
-        """Whether some process is going on with the campaign at this moment."""
+        """Whether a process is running the campaign at this moment."""
         try:
             with open(self.folder / "lock", "rb") as file:
                 return not locked(file, shared=True)
@@ -105,7 +105,7 @@ class Store:
             return json.loads(row[0]) if row else None
 
     def configure(self, spec: CampaignSpec, identity: Mapping[str, Any]) -> None:
-        """Note what a new campaign is made of; a campaign that is resumed must be made of the same.
+        """Store the settings of a new campaign; those of a resumed campaign must be the same.
 
         `identity` is what the spec cannot hold: the fingerprints of the system, the model and the seeds.
         """
@@ -129,7 +129,7 @@ class Store:
             self._put("directory", _directory(self.folder))
 
     def keep_seed(self, position: int, read: Callable[[], Any]) -> None:
-        """Put a seed beside the failing tests that are made of it, where they can be compared."""
+        """Save a seed next to the failing tests made from it, so that they can be compared."""
         if not any((self.folder / "seeds").glob(f"{position:06}.*")):
             with contextlib.suppress(DeepCruiserError):  # it may be gone by now; the failing test is what matters
                 _write_input(self.folder / "seeds" / f"{position:06}", read())
@@ -149,7 +149,7 @@ class Store:
             self._db.execute("INSERT OR REPLACE INTO moments VALUES (?, ?)", (runs, round(seconds, 3)))
 
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
-        """What became of the seeds, in order; without the model, without their visits."""
+        """The events of the seeds, in order; visits are included only if the model is given."""
         with self._usable():
             for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
                 position, seed, outcome, reason, output, reference, score, doubt, digest, visits = row
@@ -157,7 +157,7 @@ class Store:
                 yield Seeded(position, seed, outcome, reason, *judged, _visits(model, visits))
 
     def runs(self, model: AbstractModel | None, read_change: ReadChange, *, after: int = 0) -> Iterator[Ran]:
-        """What became of the mutants after run `after`, in order; without the model, without their visits."""
+        """The events of the mutants after run `after`, in order; visits are included only if the model is given."""
         with self._usable():
             for row in self._db.execute("SELECT * FROM runs WHERE number > ? ORDER BY number", (after,)):
                 number, parent, changes, outcome, reason, output, score, doubt, digest, visits = row
@@ -172,7 +172,7 @@ class Store:
         ]
 
     def moments(self) -> list[tuple[int, float]]:
-        """After how many runs how many seconds had passed, for each step."""
+        """For each step, the number of runs and the seconds that had passed by then."""
         with self._usable():
             return self._db.execute("SELECT runs, seconds FROM moments ORDER BY runs").fetchall()
 

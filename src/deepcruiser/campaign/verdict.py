@@ -21,7 +21,7 @@ class Verdict:
 
     @property
     def judged(self) -> bool:
-        """Whether the oracle was asked: the answer is right or wrong, and its visits count."""
+        """Whether the oracle judged the answer as right or wrong, so that its visits count."""
         return self.kind in ("", "wrong")
 
 

@@ -1,4 +1,4 @@
-"""Which versions of Python and of the libraries were at work."""
+"""The versions of Python and of the libraries in use."""
 
 from __future__ import annotations
 

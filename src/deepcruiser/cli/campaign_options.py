@@ -36,13 +36,11 @@ def oracle_options(command: Command) -> Command:
         ),
         click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
         click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
-        click.option(
-            "--spans-below", type=float, help="Fail if spans of time overlap with those of the seed by less than this."
-        ),
+        click.option("--spans-below", type=float, help="Fail if time spans overlap with the seed's by less than this."),
         click.option(
             "--against",
             type=click.Choice(["text", "output"]),
-            help="Compare with the text of the seed or with the answer to it.  [default: the text, if there is one]",
+            help="Compare with the seed's text or with the answer to the seed.  [default: the text, if there is one]",
         ),
     ]
     for option in reversed(options):
@@ -58,7 +56,9 @@ def judging_options(command: Command) -> Command:
             metavar="NAMES",
             help="The transformations to use, separated by commas, or all.  [default: the nine of the paper]",
         ),
-        click.option("--noise", metavar="FOLDER", help="A folder of recordings; turns on AddBackgroundNoise."),
+        click.option(
+            "--noise", metavar="FOLDER", help="Turn on AddBackgroundNoise with the recordings in this folder."
+        ),
         click.option(
             "--range",
             "ranges",
@@ -66,7 +66,7 @@ def judging_options(command: Command) -> Command:
             metavar="RANGE",
             help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40; repeatable.",
         ),
-        click.option("--mutations", metavar="NAME", help="For inputs other than sound: text, series, or FILE.py:NAME."),
+        click.option("--mutations", metavar="NAME", help="Mutations for other inputs: text, series, or FILE.py:NAME."),
         click.option(
             "--limit-seconds",
             default=60.0,
@@ -103,7 +103,7 @@ def spec_from(
     thresholds = {"--wer-above": wer_above, "--cer-above": cer_above, "--spans-below": spans_below}
     sound = _sound(transformations, noise, ranges) if mutations is None else None
     if mutations is not None and (transformations is not None or noise is not None or ranges):
-        raise click.UsageError("--transformations, --noise and --range are for sound; they do not go with --mutations")
+        raise click.UsageError("--transformations, --noise and --range are for audio and do not go with --mutations")
     return CampaignSpec(
         system=system,
         data=data,
@@ -180,7 +180,7 @@ def located(spec: CampaignSpec, folder: Path, directory: Mapping[str, str]) -> C
 
 
 def _located(path: str | None, bases: list[Path]) -> str | None:
-    """A path, or `file.py:name`, that was typed in another folder: where it is now."""
+    """Where a path or `file.py:name` that was typed in another folder is now."""
     if path is None or builtin.is_data(path):
         return path
     if path.startswith(PROCESS):

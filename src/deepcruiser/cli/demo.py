@@ -1,4 +1,4 @@
-"""deepcruiser demo: everything on the recogniser that the package brings, to a report that can be heard."""
+"""deepcruiser demo: profile, cover and fuzz the built-in recogniser, and write a report with sounds."""
 
 from __future__ import annotations
 
@@ -34,24 +34,29 @@ from deepcruiser.trace import System
 
 SYSTEM, PARTITIONS, BATCH = "english", 20, 16
 RUNS = 480
-#: A file in the folders that the demo made and may remove.
+#: A file that marks folders made by the demo, which it may remove.
 MARK = "made-by-the-demo"
-#: The campaign, and the one to compare it with, in which nothing guides.
+#: The campaign, and one without a guide to compare it with.
 CAMPAIGNS = {"campaign": Guide((BSCov,)), "campaign-without-guide": Guide((BSCov,), keep="none")}
 
 
 @click.command()
 @click.option(
-    "-o", "--output", default=Path("runs/demo"), show_default=True, type=click.Path(path_type=Path), help="A folder."
+    "-o",
+    "--output",
+    default=Path("runs/demo"),
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The folder to write to.",
 )
-@click.option("--seed", default=0, show_default=True, help="Of the profile and of the campaigns.")
+@click.option("--seed", default=0, show_default=True, help="Random seed of the profile and the campaigns.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.pass_context
 def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     """Profile, cover and fuzz a speech recogniser, and write a report with the sounds that it gets wrong.
 
-    Takes a minute or two and needs nothing: the recogniser, a recurrent network for English, and recordings of
-    synthetic voices come with the package.
+    Takes a minute or two. The recogniser, a recurrent network for English, and recordings of synthetic voices come with
+    the package.
     """
     output.mkdir(parents=True, exist_ok=True)
     say = (lambda _: None) if as_json else click.echo

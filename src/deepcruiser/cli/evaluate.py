@@ -41,7 +41,12 @@ campaign_options = options.together(
         "--minutes", type=float, help="Stop each campaign when making and running its mutants took this many minutes."
     ),
     click.option("--campaigns", default=5, show_default=True, help="Number of campaigns of each kind."),
-    click.option("--base", default=20, show_default=True, help="Partitions for what is not compared on all of them."),
+    click.option(
+        "--base",
+        default=20,
+        show_default=True,
+        help="Number of partitions for everything that is not compared on several.",
+    ),
 )
 
 
@@ -69,7 +74,7 @@ def evaluate() -> None:
 @shared
 @click.pass_context
 def configurations(ctx: click.Context, /, **given: Any) -> None:
-    """Measure how large the models are, and whether more data would enlarge them. Runs nothing."""
+    """Measure how large the models are, and whether more data would enlarge them. Does not run the system."""
     from deepcruiser.evaluate.configurations import configurations as question
 
     _answer(ctx, lambda workers: question(workers.experiment), given)
@@ -158,7 +163,7 @@ def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"page": str(output), "sections": names}, indent=2))
     else:
-        click.echo(f"{', '.join(names)} on {output}, figures and tables in {output.with_suffix('')}")
+        click.echo(f"Saved {output} ({', '.join(names)}), with figures and tables in {output.with_suffix('')}")
 
 
 evaluate.add_command(monitor)

@@ -56,7 +56,12 @@ class Fraction(click.ParamType[float]):
 
 
 @click.command(context_settings={"show_default": True})
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
+@click.option(
+    "--system",
+    required=True,
+    metavar="SYSTEM",
+    help="The network to test: FILE.py:NAME, a model file, 'process: COMMAND', or a built-in one.",
+)
 @click.option(
     "--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME. Built-in systems bring their own."
 )
@@ -75,12 +80,12 @@ class Fraction(click.ParamType[float]):
     required=True,
     metavar="FOLDER",
     type=click.Path(path_type=Path),
-    help="The folder of the campaign.",
+    help="The campaign's folder; an existing campaign in it is resumed.",
 )
-@click.option("--guide", default="BSCov", help="Criteria that keep a mutant, or the baselines random and none.")
+@click.option("--guide", default="BSCov", help="Keep mutants that increase these criteria; or random, or none.")
 @judging_options
 @click.option("--minutes", type=click.FloatRange(min=0), help="Stop after this many minutes from now.")
-@click.option("--runs", type=click.IntRange(min=0), help="Stop after this many runs, earlier sessions included.")
+@click.option("--runs", type=click.IntRange(min=0), help="Stop after this many runs, including earlier sessions.")
 @click.option(
     "--until-coverage", type=Fraction(), help="Stop when the queue covers this fraction of the first criterion."
 )
@@ -92,16 +97,16 @@ class Fraction(click.ParamType[float]):
 )
 @click.option("--paper", is_flag=True, show_default=False, help="Run the paper's algorithm to the letter; see above.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed.")
-@click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Mutants run at a time.")
+@click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Number of mutants run at a time.")
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="How many runs planning is ahead of judging.  [default: two batches]",
+    help="Number of runs that planning is ahead of judging.  [default: two batches]",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
-    help="Processes that make mutants; their number changes only the time.  [default: one for every two cores]",
+    help="Number of processes that make mutants; affects only the speed.  [default: one for every two cores]",
 )
 @click.option("--plain", is_flag=True, help="Print lines instead of the status screen.", show_default=False)
 @click.option(
@@ -110,7 +115,7 @@ class Fraction(click.ParamType[float]):
     is_flag=False,
     flag_value=0,
     metavar="[PORT]",
-    help="Serve the report to browsers of this machine while the campaign runs.",
+    help="Serve the live report to browsers on this machine while the campaign runs.",
 )
 @click.option(
     "--json",
@@ -140,14 +145,14 @@ def fuzz(
     deepcruiser fuzz --system asr.py:system --profile asr.profile --partitions 20 --data seeds/ \\
                      --guide BSCov --wer-above 0.3 --minutes 30 -o runs/asr
 
-    Transforms the seeds in ways that keep what is said, keeps what increases coverage, and saves what fails. Stops
-    after --minutes, after --runs, at --until-coverage, when nothing is left to try, or at Ctrl-C; without any of these
-    options it runs until Ctrl-C. The same command resumes where it stopped.
+    Transforms the seeds in ways that keep their meaning, keeps the mutants that increase coverage, and saves those that
+    fail. Stops after --minutes, after --runs, at --until-coverage, when nothing is left to try, or at Ctrl-C; without
+    any of these options it runs until Ctrl-C. The same command resumes where it stopped.
 
     --guide is a criterion (BSCov, 2-SBCov, BTCov, ISCov, WICov) or several, separated by commas: a mutant that
     increases one of them is kept. There are two baselines: none keeps nothing, and random keeps as many mutants as the
-    guide would, but any. Both measure BSCov, or the criteria after a comma: none,2-SBCov. They need no --profile or
-    --model, for systems that show no states.
+    guide would, chosen at random. Both measure BSCov, or the criteria after a comma: none,2-SBCov. Without --profile or
+    --model they measure nothing, which works for systems that do not report states.
 
     --system also takes a program, as "process: ./my-recogniser --json": it reads a JSON line for each input,
     {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
@@ -229,7 +234,7 @@ def _workers(mutations: Mutations, workers: int | None) -> int | None:
                 f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "
                 "whose name is not that of another module, or use --workers 0"
             ) from None
-        click.echo(f"mutants are made in this process, since they cannot be sent to others ({error})", err=True)
+        click.echo(f"making mutants in this process, because they cannot be sent to others ({error})", err=True)
         return 0
     return workers
 

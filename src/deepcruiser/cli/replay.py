@@ -1,4 +1,4 @@
-"""deepcruiser replay: make failing tests again, and see whether they still fail."""
+"""deepcruiser replay: make failing tests again and check whether they still fail."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from deepcruiser.transformations import AddBackgroundNoise
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
-@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
-@click.option("--data", metavar="PATH", help="Where the seeds are now.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
-@click.option("--noise", metavar="FOLDER", help="Where the recordings of AddBackgroundNoise are now.")
-@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the failing inputs there.")
+@click.option("--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own.")
+@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
+@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
+@click.option("--noise", metavar="FOLDER", help="Find the recordings of AddBackgroundNoise here, if they have moved.")
+@click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the inputs to this folder.")
 @click.option("--json", "as_json_text", is_flag=True, help="Print the result as JSON.")
 def replay(
     folder: Path,
@@ -49,7 +49,7 @@ def replay(
     save: Path | None,
     as_json_text: bool,
 ) -> None:
-    """Make failing tests of a campaign again, and see whether they still fail.
+    """Make failing tests of a campaign again and check whether they still fail.
 
     \b
     deepcruiser replay runs/asr                     all of them
@@ -57,9 +57,9 @@ def replay(
     deepcruiser replay runs/asr --system new.py:system
 
     Makes each input from its seed and its recipe, runs the system on it, and compares the input, the answer and the
-    states with what was stored. With another system, a test that no longer fails is fixed.
+    states with what was stored. With another system, tests that no longer fail are reported as fixed.
 
-    Exit status: 0 none of them fails any more, 1 at least one does, 2 wrong use.
+    Exit status: 0 no test still fails, 1 at least one does, 2 wrong use.
     """
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
@@ -95,7 +95,7 @@ def replay(
 
 
 def _open(folder: Path, options: dict[str, str]) -> tuple[CampaignRecord, System, bool]:
-    """The campaign, the system to run, and whether that is another one than the campaign's."""
+    """The campaign, the system to run, and whether it differs from the campaign's own."""
     stored = CampaignRecord.open(folder)
     if stored.spec.system is None and not {"system", "data"} <= set(options):
         raise InputError(
@@ -142,7 +142,7 @@ def _moved(step: Any, noise: str | None) -> Any:
 
 
 def _lines(test: FailedTest, result: Replay, *, other: bool, states: bool) -> str:
-    """A test in two lines, and whether it still fails, and what differs."""
+    """A test in two lines, then whether it still fails and what differs."""
     first, second = failure_lines(failure_dict(test))
     if result.fails and not result.differences:
         outcome = "fails as before: the same input, the same answer" + (", the same states" if states else "")

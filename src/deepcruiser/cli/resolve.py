@@ -1,4 +1,4 @@
-"""From what the user typed to objects: systems, data, models, mutations and guides."""
+"""Turns option values into objects: systems, data, models, mutations and guides."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def system_from(given: str) -> System:
 
 
 def _is_network(value: Any) -> bool:
-    """Whether this is a PyTorch module. As long as nobody has imported torch, it is not."""
+    """Whether this is a PyTorch module. It cannot be one if torch has not been imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
 
@@ -92,8 +92,7 @@ def mutations_from(given: str) -> Mutations:
         return builtin.mutations(given)
     if ".py:" not in given:
         raise InputError(
-            f"--mutations {given!r} is neither file.py:name nor built in "
-            f"(there is: {', '.join((*READY_MADE, *BUILT_IN))})"
+            f"--mutations {given!r} is neither file.py:name nor a built-in name ({', '.join((*READY_MADE, *BUILT_IN))})"
         )
     value = _object(given)
     if inspect.isroutine(value) or isinstance(value, type):

@@ -1,4 +1,4 @@
-"""What a campaign does and came to, for machines and for people."""
+"""The progress and the results of a campaign, for machines and for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepcruiser.criteria import Criterion
 from deepcruiser.report.format import clock, counted, failure_text, group_of, printable, rate
 from deepcruiser.transformations import to_dict
 
-#: So many of the failing tests are shown.
+#: The number of failing tests to show.
 WORST = 3
 
 
@@ -54,7 +54,7 @@ def _coverage(record: CampaignRecord, criterion: Criterion) -> dict[str, float]:
 
 
 def worst(failed: Sequence[FailedTest], count: int = WORST) -> list[FailedTest]:
-    """The tests to look at first: by score, then the shortest recipes; of other seeds as long as there are some."""
+    """The tests to look at first: by score, then by length of recipe; from different seeds as far as possible."""
     ordered = sorted(failed, key=lambda test: (-test.score, len(test.recipe), test.number))
     chosen: list[FailedTest] = []
     for other_seed in (True, False):
@@ -71,7 +71,7 @@ def failure_dict(test: FailedTest) -> dict[str, Any]:
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The same to read."""
+    """The figures of a campaign as text."""
     lines = [
         f"{found['runs']:,} runs in {clock(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
         f"guide: {found['guide']}; stopped: {found['stopped']}",
@@ -97,7 +97,7 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def failure_lines(test: dict[str, Any]) -> list[str]:
-    """A failing test in two lines: what came of it, and how it is made."""
+    """A failing test in two lines: how it failed, and how it was made."""
     one_label = test["score"] == 1.0 and " " not in str(test["reference"])  # which is right or wrong, without degrees
     score = None if one_label else test["score"]
     summary = failure_text(test["kind"], test["reference"], test["output"], score=score)

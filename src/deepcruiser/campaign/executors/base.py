@@ -14,7 +14,7 @@ from deepcruiser.campaign.scheduler import Mutant
 
 @dataclass(frozen=True)
 class Problem:
-    """What came instead of an answer: "crash", "time-out", "not finite" or "unreadable", and the message."""
+    """Why there is no answer: the kind ("crash", "time-out", "not finite" or "unreadable") and the message."""
 
     kind: str
     message: str
@@ -22,10 +22,10 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Execution:
-    """What a verdict needs to know of a mutant that was made and run; no audio and no states.
+    """The result of making and running a mutant: what a verdict needs, without audio and states.
 
-    `invalid` says why the mutant was not run; it is empty if it was. There are visits if there is a model and the
-    system gave a trace.
+    `invalid` says why the mutant was not run; it is empty if it was run. `visits` is set if there is a model and the
+    system returned a trace.
     """
 
     digest: str
@@ -44,10 +44,10 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], Sequence[Execution]]:
-        """Begin to execute a batch; call what this returns for the executions, in the order of the batch."""
+        """Start executing a batch, and return a function that gives its executions in the order of the batch."""
 
-    def close(self) -> None:  # noqa: B027 (most have nothing to end)
-        """End what was started for executing."""
+    def close(self) -> None:  # noqa: B027 (most have nothing to close)
+        """Release what the executor has started, such as processes."""
 
     def __enter__(self) -> Self:
         return self

@@ -25,7 +25,7 @@ Invalid = Callable[[Any, Any], str | None]
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """An input that was made, and why it is not to be run, if so."""
+    """An input that was made, and the reason if it must not be run."""
 
     value: Any
     digest: str
@@ -82,7 +82,7 @@ def read_seed(inputs: Inputs, name: str) -> Made:
 
 
 def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Made:
-    """A mutant; if a change raises an error, there is none, and the reason says why."""
+    """Apply the changes; if one raises an error, the result is invalid and the reason says why."""
     try:
         for change in changes:
             value = change(value)
@@ -92,7 +92,7 @@ def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Mad
 
 
 def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -> Execution:
-    """What came of an input that was run."""
+    """The execution of an input that was run."""
     if isinstance(result, Problem):
         return Execution(digest, problem=result)
     doubt, visits, problem = getattr(result, "doubt", None), None, None
@@ -120,13 +120,15 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
         kind = "time-out" if isinstance(error, TimeoutError) else "crash"
         return [Problem(kind, f"{type(error).__name__}: {error}")]
     if len(runs) != len(inputs):
-        raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {len(inputs)} inputs: one each is needed")
+        raise InputError(
+            f"{system!r} gave {len(runs)} runs for a batch of {len(inputs)} inputs: one per input is needed"
+        )
     return runs
 
 
 @contextmanager
 def _limit(seconds: float | None) -> Iterator[None]:
-    """Raise TimeoutError when the block takes longer. Signals do this, which only the main thread gets."""
+    """Raise TimeoutError if the block takes longer. It uses a signal, so it works in the main thread only."""
     if seconds is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return

@@ -1,4 +1,4 @@
-"""Executing mutants with other processes: they make the mutants while the network runs on those made before."""
+"""Executing mutants with worker processes, which make mutants while the network runs on earlier ones."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class ProcessExecutor(Executor):
             workers, mp_context=context, initializer=start_worker
         )
         with _without_main((*kinds, invalid)):
-            for _ in range(workers):  # they take seconds to start, and the seeds can run meanwhile
+            for _ in range(workers):  # they take seconds to start, while the seeds are already run
                 self._pool.submit(os.getpid)
 
     def close(self) -> None:
@@ -87,13 +87,13 @@ class ProcessExecutor(Executor):
 
 
 def start_worker() -> None:
-    """Prepare a worker process: it leaves Ctrl-C to the parent, and ends when the parent ends, however that ends."""
+    """Prepare a worker process: it ignores Ctrl-C, which the parent handles, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """Idle workers wait for a queue that they hold open themselves, and would outlive a parent that was killed."""
+    """End this process with its parent; idle workers would otherwise outlive a parent that was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
