@@ -17,7 +17,7 @@ from torch import nn
 import deepcruiser as dc
 from deepcruiser.systems.adapter import Adapter, group_alike, run_groups
 
-ALPHABET = "abc"
+ALPHABET = "ab "
 LABELS = ("yes", "no", "neither", "both")
 
 
@@ -122,7 +122,7 @@ def sequences() -> list[Any]:
     "decode",
     [
         lambda scores: dc.ctc_greedy(scores, ALPHABET, blank=3),
-        lambda scores: dc.ctc_beam(scores.log_softmax(-1), ALPHABET, blank=3),
+        lambda scores: dc.ctc_beam(scores.log_softmax(-1), ALPHABET, blank=3, words=["a", "b", "ab"]),
     ],
 )
 def test_decoded_scores_have_a_doubt(net: nn.Module, batch: Any, decode: Any) -> None:

@@ -218,12 +218,14 @@ def test_every_command_explains_itself() -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
 def test_interrupted_in_the_middle_nothing_is_written(folder: Path) -> None:
-    slow = SYSTEM.replace("return self.encoder(x)[0]", "import time; time.sleep(0.2); return self.encoder(x)[0]")
+    waiting = "import time; open('reached', 'w').close(); time.sleep(60); return self.encoder(x)[0]"
+    slow = SYSTEM.replace("return self.encoder(x)[0]", waiting)
     (folder / "slow.py").write_text(slow)
     command = [sys.executable, "-m", "deepcruiser", "profile", "--system", "slow.py:system", "--data", "train"]
     process = subprocess.Popen([*command, "-o", "slow.profile"], stderr=subprocess.PIPE, text=True)
-    (folder / "started").touch()
-    time.sleep(6)
+    until = time.monotonic() + 120
+    while not (folder / "reached").exists() and time.monotonic() < until:
+        time.sleep(0.05)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
