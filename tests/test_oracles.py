@@ -152,6 +152,38 @@ def test_names_tell_all_that_decides() -> None:
                for kind in (dc.WordErrorRate, dc.CharacterErrorRate) for above in (0, 0.3)
                for against in (None, "text", "output")]  # fmt: skip
     oracles += [dc.Disagreement(against) for against in (None, "text", "output")]  # type: ignore[misc]
+    oracles += [dc.WordErrorRate(normalise=names) for names in ((), ("spacing",), ("case", "spacing"))]
     assert len({oracle.name for oracle in oracles}) == len(oracles)
+    assert dc.WordErrorRate(normalise=("spacing", "case")).name == "word error rate above 0, ignoring case and spacing"
+    assert dc.WordErrorRate(normalise=()).name == "word error rate above 0, ignoring nothing"
     assert dc.WordErrorRate(above=0.3).name == "word error rate above 0.3"
     assert dc.Disagreement("output").name == "another answer (against the output)"
+
+
+@pytest.mark.parametrize(
+    ("normalise", "reference", "output", "words"),
+    [
+        ((), "Open", "open", 1),
+        (("case",), "Open  the", "open the", 0),
+        (("case",), "the sunset", "the sun set", 1),
+        (("case", "spacing"), "the Sunset was", "the sun set was", 0),
+        (("spacing",), "the sun set was red", "the sunset was read", 1 / 5),
+        (("case", "punctuation"), "It's twenty-one, OK?", "its twenty one ok", 0),
+        (("case",), "it's", "its", 1),
+        (("numbers",), "take 21 of them", "take twenty one of them", 0),
+        (("numbers", "case"), "Twenty-one", "21", 0),
+    ],
+)
+def test_what_a_normaliser_ignores(normalise: tuple[str, ...], reference: str, output: str, words: float) -> None:
+    oracle = dc.WordErrorRate(normalise=normalise)
+    assert oracle.score(reference, output) == pytest.approx(words)
+    assert oracle.score(oracle.reference(reference, None), output) == pytest.approx(words), "a stored reference"
+
+
+def test_a_normaliser_is_data() -> None:
+    """A specification holds its names, in whatever order and kind of list they come."""
+    oracles = [dc.CharacterErrorRate(normalise=names) for names in (("spacing", "case"), ["case", "spacing"])]  # type: ignore[arg-type]
+    assert oracles[0] == oracles[1]
+    assert oracles[0].normalise == ("case", "spacing")
+    with pytest.raises(dc.InputError, match="cannot normalise 'accents': choose from case, punctuation, spacing, num"):
+        dc.WordErrorRate(normalise=("case", "accents"))

@@ -1,4 +1,4 @@
-"""When a mutant has failed: what its seed should give, and how far from that an answer may be.
+"""When an answer is a failure: what it is compared with, and how far from that it may be.
 
 An oracle compares the system's answer to a mutant with a reference, which is the same for a seed and all its mutants,
 since a transformation keeps the meaning. Crashes, time-outs and answers that are not finite fail by themselves.
@@ -15,11 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.errors import InputError
+from deepcruiser.normaliser import check_differences, normalise, respace
 from deepcruiser.trace import is_tensor
 from deepcruiser.transformations import Transformation
-
-#: Of a transformation that leaves everything at its time.
-_STILL = Transformation.moved
 
 #: What is compared with: the text that came with the seed, or the system's own answer to the seed.
 Against = Literal["text", "output"]
@@ -34,7 +32,7 @@ class Oracle(Protocol):
 
     @property
     def name(self) -> str:
-        """What is measured and from where on it fails, in words."""
+        """What is measured and the limit at which it fails, in words."""
         ...
 
     def reference(self, text: str | None, output: Any) -> Any:
@@ -52,60 +50,75 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class _ErrorRate:
-    """Wrong words or characters, over those of the reference.
-
-    Compared in lower case and with single spaces. A reference without words counts as one word long, so an empty
-    answer to it scores 0 and each word of another answer 1; an empty answer to any other reference scores 1.
-
-    `against` is "text" (the seed's transcript) or "output" (the system's own answer to the seed, for data without
-    transcripts or where only a change of the answer is of interest); None takes the transcript where there is one.
-    """
+    """What the error rates of words and of characters share."""
 
     above: float = 0.0
     against: Against | None = None
+    normalise: tuple[str, ...] = ("case",)
 
     def __post_init__(self) -> None:
         if not 0 <= self.above < float("inf"):
             raise InputError(f"above must be 0 or more, not {self.above}")
         _check(self.against)
+        object.__setattr__(self, "normalise", check_differences(self.normalise))
 
     def reference(self, text: str | None, output: Any) -> str:
-        return _plain(_compared(self.against, text, output))
+        return normalise(_text(_compared(self.against, text, output)), self.normalise)
 
     def fails(self, score: float) -> bool:
         return score > self.above
 
+    def texts(self, reference: Any, output: Any) -> tuple[str, str]:
+        """The reference and the answer as they are compared."""
+        one, other = (normalise(_text(text), self.normalise) for text in (reference, output))
+        return one, respace(one, other) if "spacing" in self.normalise else other
+
+    def _limit(self) -> str:
+        ignored = "" if self.normalise == ("case",) else f", ignoring {' and '.join(self.normalise) or 'nothing'}"
+        return f"above {self.above:g}{ignored}{_named(self.against)}"
+
 
 @dataclass(frozen=True)
 class WordErrorRate(_ErrorRate):
-    __doc__ = (_ErrorRate.__doc__ or "").replace("words or characters", "words")
+    """Fail when the wrong words exceed a share of the reference's words.
+
+    A reference without words counts as one word long: an empty answer to it scores 0, any other answer 1 per word.
+
+    `against` is "text" (the seed's transcript) or "output" (the system's own answer to the seed, for data without
+    transcripts or where only a change of the answer matters). None takes the transcript where there is one.
+    `normalise` names the differences that are not errors: "case", "punctuation", "spacing" ("sun set" for "sunset")
+    and "numbers" ("21" for "twenty one", English). A different number of spaces between two words is never an error.
+    """
 
     @property
     def name(self) -> str:
-        return f"word error rate above {self.above:g}{_named(self.against)}"
+        return f"word error rate {self._limit()}"
 
-    def score(self, reference: str, output: Any) -> float:
-        return float(jiwer.wer(_plain(reference), _plain(output)))
+    def score(self, reference: Any, output: Any) -> float:
+        return float(jiwer.wer(*self.texts(reference, output)))
 
 
 @dataclass(frozen=True)
 class CharacterErrorRate(_ErrorRate):
-    __doc__ = (_ErrorRate.__doc__ or "").replace("words or characters", "characters")
+    """Fail when the wrong characters exceed a share of the reference's characters.
+
+    A reference without characters counts as one character long. `against` and `normalise` are as for `WordErrorRate`.
+    """
 
     @property
     def name(self) -> str:
-        return f"character error rate above {self.above:g}{_named(self.against)}"
+        return f"character error rate {self._limit()}"
 
-    def score(self, reference: str, output: Any) -> float:
-        return float(jiwer.cer(_plain(reference), _plain(output)))
+    def score(self, reference: Any, output: Any) -> float:
+        return float(jiwer.cer(*self.texts(reference, output)))
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Another answer than the reference, for classifiers: a seed's text is its right label.
+    """Fail on any changed answer, for classifiers: a seed's text is its right label.
 
-    `against` is "text", "output" or None, as of `WordErrorRate`. Arrays agree if all their numbers do, and a label that
-    is a number agrees with its text, "3".
+    `against` is "text", "output" or None, as for `WordErrorRate`. Arrays agree if all their numbers do, and a label
+    that is a number agrees with its text, "3".
     """
 
     against: Against | None = None
@@ -129,7 +142,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class SpanDisagreement:
-    """Spans of time (of speech, of anything) that overlap with those found in the seed by less than `below`.
+    """Fail when spans of time (of speech, of anything) overlap with those found in the seed by less than `below`.
 
     An answer is a list of pairs (start, end) in seconds, as `deepcruiser.spans` gives it. The overlap is intersection
     over union, in time; two answers without spans overlap entirely. The reference is the system's answer to the seed,
@@ -152,10 +165,12 @@ class SpanDisagreement:
     def follow(self, reference: Any, seed: Any, recipe: Sequence[Any], mutant: Any) -> Any:
         """Where the reference lies in a mutant that was made of the seed by the recipe."""
         times, length = _spans(reference), getattr(mutant, "seconds", np.inf)
-        moving = [at for at, step in enumerate(recipe) if getattr(type(step), "moved", _STILL) is not _STILL]
-        for at, step in enumerate(recipe[: moving[-1] + 1] if moving else ()):
-            times = step.moved(times, seed) if at in moving else times
-            seed = step(seed) if at < moving[-1] else seed
+        last = max((at for at, step in enumerate(recipe) if _moves(step)), default=-1)
+        for at, step in enumerate(recipe[: last + 1]):
+            if _moves(step):
+                times = step.moved(times, seed)
+            if at < last:  # the sound after the last of them is not needed
+                seed = step(seed)
         return np.clip(times, 0, length).tolist()
 
     def score(self, reference: Any, output: Any) -> float:
@@ -184,6 +199,12 @@ def is_finite(output: Any) -> bool:
     if isinstance(output, list | tuple):
         return all(map(is_finite, output))
     return True
+
+
+def _moves(change: Any) -> bool:
+    """Whether a change moves anything in time: whether its class says how, in a `moved` of its own."""
+    moved = getattr(type(change), "moved", None)
+    return moved is not None and moved is not Transformation.moved
 
 
 def _agree(reference: Any, output: Any) -> bool:
@@ -230,10 +251,10 @@ def _named(against: Against | None) -> str:
     return f" (against the {against})" if against else ""
 
 
-def _plain(text: Any) -> str:
+def _text(text: Any) -> str:
     if not isinstance(text, str):
         raise InputError(
             f"an error rate compares texts, but the system gave a {type(text).__name__}: let it transcribe, "
             "or use Disagreement"
         )
-    return " ".join(text.lower().split())
+    return text

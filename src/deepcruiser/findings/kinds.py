@@ -1,0 +1,114 @@
+"""What kind of failure an answer is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.campaign.serialise import as_json
+from deepcruiser.findings.alignment import WordError, word_errors
+from deepcruiser.normaliser import respace
+from deepcruiser.oracles import CharacterErrorRate, Oracle, SpanDisagreement, WordErrorRate
+
+#: Every kind, with the words for a sentence about it.
+KINDS = {
+    "spacing": "only the spaces differ",
+    "spelling": "a word became a near one",
+    "substitution": "a word became another",
+    "deletion": "a word is missing",
+    "insertion": "a word was added",
+    "several words": "several words are wrong",
+    "empty answer": "the answer is empty",
+    "hallucinated text": "the answer has words that nobody said",
+    "label flip": "the label changed",
+    "other answer": "the answer changed",
+    "spans moved": "the spans moved",
+    "crash": "the system crashed",
+    "time-out": "the system took too long",
+    "not finite": "the answer has NaN or infinite values",
+}
+
+#: An answer is hallucinated if it has at least this many words too many, and half as many as were expected.
+_HALLUCINATED = 3
+#: Labels are short; longer answers are not named in a group.
+_LONGEST_LABEL = 40
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How an answer fails: one of `KINDS`, what was expected and what came, and the words that differ.
+
+    `expected` and `got` are filled where they say what the failure is: the word of a single error, or two labels.
+    """
+
+    kind: str
+    expected: str = ""
+    got: str = ""
+    words: tuple[WordError, ...] = ()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What two failures of the same way have in common."""
+        return self.kind, self.expected, self.got
+
+    def __str__(self) -> str:
+        if self.kind in ("spelling", "substitution"):
+            return f"{self.expected!r} heard as {self.got!r}"
+        if self.kind == "deletion":
+            return f"{self.expected!r} not heard"
+        if self.kind == "insertion":
+            return f"{self.got!r} heard where nobody said it"
+        if self.kind == "label flip":
+            return f"{self.expected!r} became {self.got!r}"
+        if self.kind == "crash":
+            return f"crash ({self.got})" if self.got else "crash"
+        return self.kind
+
+
+def classify(oracle: Oracle | None, reason: str, reference: Any, output: Any) -> Failure:
+    """The kind of a failure; `reason` is how it failed: "wrong", "crash", "time-out" or "not finite"."""
+    if reason == "crash":
+        return Failure("crash", got=str(output).partition(":")[0])
+    if reason != "wrong":
+        return Failure(reason)
+    if isinstance(oracle, SpanDisagreement):
+        return Failure("spans moved")
+    if isinstance(oracle, WordErrorRate | CharacterErrorRate) and isinstance(reference, str):
+        return _of_texts(*oracle.texts(reference, output))
+    labels = _label(reference), _label(output)
+    return Failure("label flip", *labels) if all(labels) else Failure("other answer")
+
+
+def is_spacing_only(oracle: Oracle, reference: Any, output: Any) -> bool:
+    """Whether an answer has the expected letters in the expected order, with other spaces."""
+    if not isinstance(oracle, WordErrorRate | CharacterErrorRate):
+        return False
+    if not isinstance(reference, str) or not isinstance(output, str):
+        return False
+    strict = type(oracle)(normalise=tuple(name for name in oracle.normalise if name != "spacing"))
+    expected, got = strict.texts(reference, output)
+    return expected != got and respace(expected, got) == expected
+
+
+def _of_texts(expected: str, got: str) -> Failure:
+    if expected and not got:
+        return Failure("empty answer", words=word_errors(expected, got))
+    if expected != got and respace(expected, got) == expected:
+        return Failure("spacing", expected, got)
+    words = word_errors(expected, got)
+    added = sum(error.kind == "insertion" for error in words)
+    if added >= _HALLUCINATED and 2 * added >= len(expected.split()):
+        return Failure("hallucinated text", words=words)
+    if len(words) == 1:
+        return Failure(words[0].kind, words[0].expected, words[0].got, words)
+    return Failure("several words", words=words)
+
+
+def _label(value: Any) -> str:
+    """A short answer as text; empty if it is no label."""
+    plain = as_json(value) if isinstance(value, np.generic) else value
+    if not isinstance(plain, str | int | bool) or len(str(plain)) > _LONGEST_LABEL:
+        return ""
+    return str(plain)
