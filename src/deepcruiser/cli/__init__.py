@@ -24,6 +24,8 @@ COMMANDS = {
     "replay": "Run failing tests of a campaign again.",
     "report": "Show what campaigns found, on one page.",
     "export": "Write the abstract model of a profile to a file.",
+    "minimise": "Find a small part of a test set that covers as much as the whole.",
+    "prioritise": "Order a pool of inputs so that failures come first.",
     "evaluate": "Ask the research questions of the paper about a system.",
     "transcribe": "Transcribe recordings with the built-in recogniser.",
 }

@@ -1,0 +1,102 @@
+"""deepcruiser prioritise: an order of a pool in which failures are likely to come first."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli.resolve import data_from, system_from
+from deepcruiser.findings.prioritise import Priorities
+from deepcruiser.findings.prioritise import prioritise as prioritise_data
+from deepcruiser.oracles import Disagreement, Oracle, WordErrorRate
+from deepcruiser.report.format import printable
+
+#: The parts of the pool at which the curve is shown.
+PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+
+
+@click.command()
+@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
+@click.option("--data", required=True, metavar="PATH", help="The pool: a corpus on disk, or FILE.py:NAME.")
+@click.option("--model", type=click.Path(path_type=Path), help="The model of the network, for novelty.")
+@click.option(
+    "--by",
+    type=click.Choice(["doubt", "novelty", "both"]),
+    help="Order by how unsure the system is, by how new its states are, or by both.  [default: both with a model]",
+)
+@click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
+@click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail on any other answer than the label.")
+@click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def prioritise(
+    system: str,
+    data: str,
+    model: Path | None,
+    by: Literal["doubt", "novelty", "both"] | None,
+    wer_above: float | None,
+    disagreement: bool,
+    batch_size: int,
+    as_json: bool,
+) -> None:
+    """Order a pool of inputs so that failures come first.
+
+    \b
+    deepcruiser prioritise --system asr.py:system --data pool/ --model asr.model
+    deepcruiser prioritise --system asr.py:system --data labelled/ --model asr.model --wer-above 0.3
+
+    Labels are not needed, and never change the order. Where they exist, --wer-above or --disagreement judges the
+    answers and shows how many failures come early, compared with a random order.
+    """
+    if wer_above is not None and disagreement:
+        raise click.UsageError("give one of --wer-above and --disagreement")
+    oracle: Oracle | None = Disagreement("text") if disagreement else None
+    if wer_above is not None:
+        oracle = WordErrorRate(wer_above, "text")
+    with watching() as watch:
+        result = prioritise_data(
+            AbstractModel.load(model) if model is not None else None,
+            system_from(system),
+            data_from(data),
+            by=by or ("both" if model is not None else "doubt"),
+            oracle=oracle,
+            batch_size=batch_size,
+            watch=watch,
+        )
+    if as_json:
+        click.echo(json.dumps(as_dict(result), indent=2))
+    else:
+        for each in result.order:
+            doubt = "" if each.doubt is None else f"{each.doubt:8.3f}"
+            novelty = "" if each.novelty is None else f"{each.novelty:7.1%}"
+            verdict = {None: "", True: "fails", False: "right"}[each.fails]
+            click.echo(f"{doubt:>8} {novelty:>7}  {verdict:5}  {printable(each.id)}")
+        for line in _curve(result):
+            click.echo(line, err=True)
+    tell_skipped(result.skipped)
+
+
+def as_dict(result: Priorities) -> dict[str, Any]:
+    """The result as JSON holds it."""
+    order = [
+        {"id": each.id, "doubt": each.doubt, "novelty": each.novelty, "fails": each.fails} for each in result.order
+    ]
+    return {"by": result.by, "order": order, "curve": result.curve, "area": result.area, "skipped": result.skipped}
+
+
+def _curve(result: Priorities) -> list[str]:
+    curve, area = result.curve, result.area
+    if not curve:
+        return []
+    if area is None:
+        return [f"none of the {len(curve):,} labelled inputs fails"]
+    lines = [f"{curve[-1]:,} of {len(curve):,} labelled inputs fail; found in the first part of the pool:"]
+    for part in PARTS:
+        count = max(1, round(part * len(curve)))
+        found = curve[count - 1] / curve[-1]
+        lines.append(f"  {count:6,} inputs {found:7.1%} of the failures; in a random order {count / len(curve):7.1%}")
+    return [*lines, f"area under the curve: {area:.3f}; in a random order 0.5"]
