@@ -25,7 +25,7 @@ WORDS = dc.WordErrorRate(above=0.0)
         ("open the door", "", "empty answer", "empty answer"),
         ("", "thank you for watching", "hallucinated text", "hallucinated text"),
         ("open", "open it it it it", "hallucinated text", "hallucinated text"),
-        ("open the door", "close a window", "several words", "several words"),
+        ("open the door", "close a window", "several words", "several words wrong"),
         ("", "uh", "insertion", "'uh' heard where nobody said it"),
     ],
 )

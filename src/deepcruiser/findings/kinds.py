@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.campaign.serialise import as_json
 from deepcruiser.findings.alignment import WordError, word_errors
 from deepcruiser.normaliser import respace
 from deepcruiser.oracles import CharacterErrorRate, Oracle, SpanDisagreement, WordErrorRate
@@ -64,7 +63,7 @@ class Failure:
             return f"{self.expected!r} became {self.got!r}"
         if self.kind == "crash":
             return f"crash ({self.got})" if self.got else "crash"
-        return self.kind
+        return "several words wrong" if self.kind == "several words" else self.kind
 
 
 def classify(oracle: Oracle | None, reason: str, reference: Any, output: Any) -> Failure:
@@ -108,7 +107,7 @@ def _of_texts(expected: str, got: str) -> Failure:
 
 def _label(value: Any) -> str:
     """A short answer as text; empty if it is no label."""
-    plain = as_json(value) if isinstance(value, np.generic) else value
+    plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, str | int | bool) or len(str(plain)) > _LONGEST_LABEL:
         return ""
     return str(plain)
