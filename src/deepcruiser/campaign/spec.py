@@ -31,6 +31,8 @@ ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
 )
 #: By default, an answer fails if its word error rate exceeds this.
 WER_ABOVE = 0.3
+#: Unless told otherwise, these differences are not errors.
+NORMALISE = ("case", "spacing")
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class CampaignSpec:
     leave_out: str | None = None
 
     guide: Component = Component("coverage", {"criteria": ["BSCov"]})
-    oracle: Component = Component("WordErrorRate", {"above": WER_ABOVE})
+    oracle: Component = Component("WordErrorRate", {"above": WER_ABOVE, "normalise": list(NORMALISE)})
     mutations: Component = field(default_factory=lambda: mutations_component(Mutations()))
     scheduler: Component = Component("rarity", {"pick": "thompson"})
     seed: int = 0
@@ -247,12 +249,16 @@ class CampaignSpec:
         return words
 
     def _oracle_options(self, default: CampaignSpec) -> list[str]:
-        words = []
+        words, parameters = [], self.oracle.parameters
         for kind, option, name in ORACLES:
             if self.oracle.type == kind.__name__ and self.oracle != default.oracle:
-                words += [option, *([_number(self.oracle.parameters[name])] if name else [])]
-        against = self.oracle.parameters.get("against")
-        return [*words, *(["--against", str(against)] if against else [])]
+                words += [option, *([_number(parameters[name])] if name else [])]
+        if parameters.get("against"):
+            words += ["--against", str(parameters["against"])]
+        names = parameters.get("normalise", WordErrorRate().normalise)
+        if self.oracle.type in (WordErrorRate.__name__, CharacterErrorRate.__name__) and tuple(names) != NORMALISE:
+            words += ["--normalise", ",".join(names)]
+        return words
 
     def _mutation_options(self, default: CampaignSpec) -> list[str]:
         if self.mutations_source is not None:

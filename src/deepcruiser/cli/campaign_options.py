@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.spec import ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
+from deepcruiser.campaign.spec import NORMALISE, ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.resolve import PROCESS, READY_MADE, data_from, model_from, mutations_from
 from deepcruiser.errors import InputError
@@ -51,6 +51,13 @@ def oracle_options(command: Command) -> Command:
 def judging_options(command: Command) -> Command:
     """What counts as a failure, and what may be done to an input: shared by `fuzz` and `evaluate`."""
     options = [
+        click.option(
+            "--normalise",
+            metavar="NAMES",
+            default=",".join(NORMALISE),
+            show_default=True,
+            help="Differences that are not errors of words or characters: case, punctuation, spacing, numbers.",
+        ),
         click.option(
             "--transformations",
             metavar="NAMES",
@@ -89,6 +96,7 @@ def spec_from(
     disagreement: bool = False,
     spans_below: float | None = None,
     against: str | None = None,
+    normalise: str = ",".join(NORMALISE),
     transformations: str | None = None,
     noise: str | None = None,
     ranges: tuple[str, ...] = (),
@@ -108,7 +116,7 @@ def spec_from(
         system=system,
         data=data,
         mutations_source=mutations,
-        oracle=_oracle(thresholds, disagreement, against),
+        oracle=_oracle(thresholds, disagreement, against, normalise),
         mutations=mutations_component(sound or Mutations()),
         limit_seconds=limit_seconds or None,
         validity=not no_validity,
@@ -197,7 +205,9 @@ def _file_or_word(word: str, bases: list[Path]) -> str:
     return next((str((base / word).resolve()) for base in bases if (base / word).is_file()), word)
 
 
-def _oracle(thresholds: Mapping[str, float | None], disagreement: bool, against: str | None) -> Component:
+def _oracle(
+    thresholds: Mapping[str, float | None], disagreement: bool, against: str | None, normalise: str
+) -> Component:
     given = [option for option, value in thresholds.items() if value is not None]
     if len(given) + disagreement > 1:
         raise click.UsageError(f"give one of {', '.join(thresholds)} and --disagreement")
@@ -208,7 +218,8 @@ def _oracle(thresholds: Mapping[str, float | None], disagreement: bool, against:
     kind, _, _ = next(entry for entry in ORACLES if entry[1] == option)
     value = WER_ABOVE if thresholds[option] is None else thresholds[option]
     if option != "--spans-below":
-        return Component.of(kind(value, against))
+        names = tuple(name.strip() for name in normalise.split(",") if name.strip())
+        return Component.of(kind(value, against, names))
     if against == "text":
         raise click.UsageError("--spans-below compares with the answer to the seed: leave out --against text")
     return Component.of(kind(value))
