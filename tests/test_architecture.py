@@ -25,6 +25,7 @@ LAYERS = (
     ("evaluate", "report"),
     ("systems",),
     ("cli",),
+    ("pytest_plugin",),
 )
 #: Systems implement trace.System and know nothing of what is made with them.
 SYSTEMS_MAY_IMPORT = {"errors", "atomic", "audio", "trace", "decoding", "features", "systems"}

@@ -1,0 +1,78 @@
+"""From the failing tests of a campaign to findings: those with one cause together, and what matters most first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.errors import InputError
+from deepcruiser.findings.finding import Cause, Finding, Member
+from deepcruiser.findings.kinds import is_spacing_only
+from deepcruiser.findings.phrases import name_of
+from deepcruiser.findings.region import region
+from deepcruiser.findings.shrink import Shrunk, failure_of
+from deepcruiser.oracles import Oracle
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """The findings of a campaign, what matters most first.
+
+    `apart` are the failing tests that did not fail when they were shrunk. `spacing` is the number of passing runs whose
+    answer differs from what was expected in its spaces alone.
+    """
+
+    findings: tuple[Finding, ...]
+    apart: tuple[tuple[FailedTest, Shrunk], ...]
+    spacing: int
+
+    @property
+    def failing_tests(self) -> int:
+        """The number of failing tests, without those apart."""
+        return sum(len(finding.members) for finding in self.findings)
+
+
+def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> Findings:
+    """Group the failing tests of a campaign by cause; `shrunk` holds what is known of some by their number.
+
+    The cause of a test is a function of that test alone, so more failures never move it to another finding.
+    """
+    oracle, shrunk = oracle_of(record), shrunk or {}
+    members: dict[Cause, list[Member]] = {}
+    apart = []
+    seeds = {seed.position: seed.visits for seed in record.seeds}
+    for test in record.failed:
+        found = shrunk.get(test.number)
+        if found is not None and found.status != "shrunk":
+            apart.append((test, found))
+            continue
+        member = Member(test, failure_of(oracle, test), found)
+        cause = Cause(*member.failure.key, name_of(member.recipe[-1]), region(seeds.get(test.position), test.visits))
+        members.setdefault(cause, []).append(member)
+    findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in members.items()]
+    findings.sort(key=lambda finding: (-finding.rank, finding.id))
+    return Findings(tuple(findings), tuple(apart), _spacing(record, oracle))
+
+
+def oracle_of(record: CampaignRecord) -> Oracle | None:
+    """The oracle of a campaign: the one given to the record, or the one that its spec describes."""
+    if record.oracle is not None:
+        return record.oracle
+    try:
+        return record.spec.build_oracle()
+    except InputError:  # a user's own, which a spec cannot hold
+        return None
+
+
+def _worst_first(member: Member) -> tuple[float, float, int, int]:
+    return -member.wrongness, member.severity, len(member.recipe), member.test.number
+
+
+def _spacing(record: CampaignRecord, oracle: Oracle | None) -> int:
+    """The number of passing runs in which only the spaces differ."""
+    if oracle is None or "spacing" not in getattr(oracle, "normalise", ()):
+        return 0
+    passed = [run for run in record.runs if run.outcome in ("kept", "dropped")]
+    return sum(is_spacing_only(oracle, record.tests[run.parent].reference, run.output) for run in passed)

@@ -1,0 +1,143 @@
+"""A finding: several failures with one cause."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.findings.kinds import KINDS, Failure
+from deepcruiser.findings.phrases import name_of, phrase
+from deepcruiser.findings.region import REGIONS, Parting, Region
+from deepcruiser.findings.severity import severity
+from deepcruiser.findings.shrink import Shrunk
+
+#: How wrong a failure is that gives no answer at all; a wrong answer counts by its score, at most 1.
+_NO_ANSWER = 2.0
+
+
+@dataclass(frozen=True)
+class Cause:
+    """What the failures of a finding have in common.
+
+    `change` is the last change of the recipe, which made a test fail that passed without it; of a shrunk test, the last
+    one that is left.
+    """
+
+    kind: str
+    expected: str
+    got: str
+    change: str
+    region: Region
+
+    @property
+    def id(self) -> str:
+        """A name that stays, whatever else is found."""
+        parts = [self.kind, self.expected, self.got, self.change, self.region]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:8]
+
+    @property
+    def symptom(self) -> tuple[str, str, str, str]:
+        """The cause without the region, which another version of the network does not share."""
+        return self.kind, self.expected, self.got, self.change
+
+    @property
+    def failure(self) -> Failure:
+        return Failure(self.kind, self.expected, self.got)
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A failing test of a finding: what kind of failure it is, and its shrunk form where there is one."""
+
+    test: FailedTest
+    failure: Failure
+    shrunk: Shrunk | None = None
+
+    @property
+    def recipe(self) -> tuple[Any, ...]:
+        """The mildest recipe that is known."""
+        return self.test.recipe if self.shrunk is None else self.shrunk.recipe
+
+    @cached_property
+    def severity(self) -> float:
+        return severity(self.recipe)
+
+    @property
+    def wrongness(self) -> float:
+        return min(self.test.score, 1.0) if self.test.kind == "wrong" else _NO_ANSWER
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """Failures with one cause, the worst first: the most wrong, then the mildest."""
+
+    cause: Cause
+    members: tuple[Member, ...]
+    #: Where the worst example parts from its seed, where that was looked at.
+    parting: Parting | None = field(default=None)
+
+    @property
+    def id(self) -> str:
+        return self.cause.id
+
+    @property
+    def worst(self) -> Member:
+        return self.members[0]
+
+    @cached_property
+    def seeds(self) -> tuple[str, ...]:
+        """The seeds that it was found with."""
+        return tuple(dict.fromkeys(member.test.seed for member in self.members))
+
+    @cached_property
+    def mildest(self) -> float:
+        """The severity of the mildest recipe."""
+        return min(member.severity for member in self.members)
+
+    @property
+    def rank(self) -> float:
+        """How much it matters: wrongness times seeds, divided by one plus the severity of the mildest recipe."""
+        return self.worst.wrongness * len(self.seeds) / (1 + self.mildest)
+
+    @property
+    def title(self) -> str:
+        """The finding in a line."""
+        what = str(self.cause.failure)
+        recipe = self.worst.recipe if self.worst.shrunk is not None else self.worst.recipe[-1:]
+        count = f"{len(self.seeds):,} seed{'' if len(self.seeds) == 1 else 's'}"
+        return f"{what} when {phrase(recipe)}: {count}"
+
+    @property
+    def explanation(self) -> str:
+        """Why these failures belong together, in a sentence."""
+        failure = KINDS[self.cause.kind]
+        words = f" ({self.cause.failure})" if self.cause.expected or self.cause.got else ""
+        last = "left after shrinking" if self.worst.shrunk is not None else "of the recipe"
+        count = f"{len(self.members):,} failing test{'' if len(self.members) == 1 else 's'}"
+        return (
+            f"{count} in which {failure}{words}, the last change {last} is {self.cause.change}, "
+            f"and {REGIONS[self.cause.region]}"
+        )
+
+    def counts(self, group_of: Callable[[FailedTest], str] | None = None) -> dict[str, dict[str, int]]:
+        """The failing tests by transformation, by word that went wrong, and by group, the most frequent first."""
+        changes = Counter(name for each in self.members for name in {name_of(step) for step in each.recipe})
+        words = Counter(
+            word
+            for each in self.members
+            for word in {error.expected or f"+{error.got}" for error in each.failure.words}
+        )
+        counts = {"transformations": changes, "words": words}
+        if group_of is not None:
+            counts["groups"] = Counter(group_of(each.test) for each in self.members)
+        return {name: dict(_most_frequent(found)) for name, found in counts.items()}
+
+
+def _most_frequent(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))

@@ -1,0 +1,199 @@
+"""Failures with one cause, together and in order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.abstraction.visits import Visits
+from deepcruiser.findings.cluster import Findings, find
+from deepcruiser.findings.groups import group_by
+from deepcruiser.findings.phrases import phrase
+from deepcruiser.findings.region import parting, region
+from deepcruiser.findings.shrink import Shrunk
+from deepcruiser.transformations import PAPER, AddWhiteNoise, ChangeSpeed, HighPassFilter, LowPassFilter, Trim
+from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
+from deepcruiser.transformations.recipe import UnknownChange
+from tests.support.failures import Record, failed_test, random_failures
+from tests.support.toy import Reader, model, texts
+
+
+def grouped(record: Record, shrunk: Any = None) -> Findings:
+    return find(record, shrunk)  # type: ignore[arg-type]
+
+
+LAY = [
+    failed_test(i, f"s{i % 7}", (Trim(40), HighPassFilter(180 + 10 * i)), "please play it", "please lay it")
+    for i in range(1, 10)
+]
+DOOR = [failed_test(20 + i, f"t{i}", (ChangeSpeed(1.1),), "open the door", "open door") for i in range(3)]
+
+
+def test_one_cause_one_finding() -> None:
+    found = grouped(Record([*LAY, *DOOR]))
+    lay, door = found.findings
+    assert [member.test.number for member in door.members] == [20, 21, 22]
+    assert lay.title == "'play' heard as 'lay' when high-passed at 190 Hz: 7 seeds"
+    assert door.title == "'the' not heard when sped up to 1.1 x: 3 seeds"
+    assert lay.explanation == (
+        "9 failing tests in which a word became a near one ('play' heard as 'lay'), the last change of the recipe is "
+        "HighPassFilter, and its states were not measured"
+    )
+    assert lay.counts() == {"transformations": {"HighPassFilter": 9, "Trim": 9}, "words": {"play": 9}}
+    assert found.failing_tests == 12
+
+
+def test_every_failure_is_in_one_finding_and_stays_there() -> None:
+    tests = random_failures(3000)
+    before = grouped(Record(tests[:2900]))
+    after = grouped(Record(tests))
+
+    def places(found: Findings) -> dict[int, str]:
+        numbers = [member.test.number for finding in found.findings for member in finding.members]
+        assert len(numbers) == len(set(numbers)), "in one finding only"
+        return {member.test.number: finding.id for finding in found.findings for member in finding.members}
+
+    was, now = places(before), places(after)
+    assert was.keys() == set(range(1, 2901))
+    assert now.keys() == set(range(1, 3001))
+    assert {number: now[number] for number in was} == was
+    assert len({finding.id for finding in after.findings}) == len(after.findings)
+
+
+def test_what_matters_most_comes_first() -> None:
+    """More seeds, a worse answer, a milder change: each alone decides."""
+    base = {"reference": "open the door", "output": "open door"}
+    for better, worse in [
+        ([failed_test(i, f"s{i}", (Trim(40),), **base) for i in range(3)], [failed_test(9, "s9", (Trim(40),), **base)]),
+        ([failed_test(1, "s", (Trim(40),), "open", "")], [failed_test(2, "s", (Trim(40),), "open it", "open")]),
+        ([failed_test(1, "s", (ChangeSpeed(1.01),), **base)], [failed_test(2, "s", (ChangeSpeed(1.15),), **base)]),
+    ]:
+        other = [
+            replace(test, recipe=(*test.recipe[:-1], AddWhiteNoise(30, 1)), number=50 + i)
+            for i, test in enumerate(worse)
+        ]
+        if type(better[0].recipe[-1]) is not ChangeSpeed:
+            better = [replace(test, recipe=(HighPassFilter(300),)) for test in better]
+        first, second = grouped(Record([*other, *better])).findings
+        assert [member.test.number for member in first.members] == [test.number for test in better]
+        assert first.rank > second.rank
+    crash = failed_test(1, "s", (Trim(40),), "open", "ValueError: no", kind="crash", score=0.0)
+    wrong = failed_test(2, "s", (Trim(40),), "open", "shut")
+    assert grouped(Record([wrong, crash])).findings[0].cause.kind == "crash"
+
+
+def test_shrinking_names_the_change_that_is_left() -> None:
+    test = failed_test(1, "s", (LowPassFilter(4000), ChangeSpeed(1.1), Trim(40)), "open the door", "open door")
+    left = Shrunk(1, "shrunk", (LowPassFilter(4800),), (), 9, 1, "open door", 1 / 3, "")
+    (finding,) = grouped(Record([test]), {1: left}).findings
+    assert finding.title == "'the' not heard when low-passed at 4,800 Hz: 1 seed"
+    assert finding.cause.change == "LowPassFilter"
+    assert "the last change left after shrinking is LowPassFilter" in finding.explanation
+
+
+def test_what_does_not_fail_any_more_is_kept_apart() -> None:
+    gone = Shrunk(LAY[0].number, "does not fail any more", LAY[0].recipe, (), 5, 0, None, 0.0, "")
+    found = grouped(Record([*LAY, *DOOR]), {LAY[0].number: gone})
+    assert [(test.number, each.status) for test, each in found.apart] == [(1, "does not fail any more")]
+    assert found.failing_tests == 11
+
+
+def test_spacing_is_counted_apart() -> None:
+    oracle = dc.WordErrorRate(normalise=("case", "spacing"))
+    runs = [
+        SimpleNamespace(outcome=outcome, parent=-1, output=output)
+        for outcome, output in [
+            ("kept", "the sun set"), ("dropped", "the sunset"), ("dropped", "thesun set"), ("failed", "the sun sat"),
+            ("rejected", None),
+        ]
+    ]  # fmt: skip
+    tests = {-1: SimpleNamespace(reference="the sunset")}
+    assert grouped(Record([], oracle, runs=runs, tests=tests)).spacing == 2
+    assert grouped(Record([], dc.WordErrorRate(), runs=runs, tests=tests)).spacing == 0, "there they fail"
+    assert grouped(Record([])).findings == ()
+
+
+def _visits(text: str) -> Visits:
+    (run,) = Reader().run([text])
+    return model().visits(run.traced)
+
+
+def test_region_is_what_training_knew_of_the_new_cells() -> None:
+    known = set(map(tuple, model().cells_of_states()["state"].tolist()))
+    both = set()
+    far = [*texts(20, seed=2), *(symbol * count for symbol in "()[]" for count in range(20, 25))]
+    for seed, text in zip(texts(40, seed=1), far, strict=True):
+        cells = [{tuple(cell) for cell in model().cells(run.traced)[0].tolist()} for run in Reader().run([seed, text])]
+        new = cells[1] - cells[0]
+        expected = "outside" if len(new - known) > len(new & known) else "inside"
+        assert region(_visits(seed), _visits(text)) == expected
+        both.add(expected)
+    assert both == {"inside", "outside"}, "the test sees both"
+    assert region(None, _visits("ab")) == region(_visits("ab"), None) == ""
+
+
+def test_parting() -> None:
+    """Two texts with the same beginning part where they first differ, if they never meet again."""
+    one, other = Reader().run(["ab(ab(ab", "ab()][ab"])
+    found = parting(model(), one.traced, other.traced)
+    a, b = (model().cells(run.traced)[0].tolist() for run in (one, other))
+    assert found is not None
+    differs = [x != y for x, y in zip(a, b, strict=True)]
+    last_together = max(i for i, different in enumerate(differs) if not different)
+    assert differs[-1], "so that they part for good"
+    assert found.step == last_together + 1
+    assert found.cell == tuple(b[found.step])
+    known = set(map(tuple, model().cells_of_states()["state"].tolist()))
+    assert found.known is (found.cell in known)
+    assert f"part at step {found.step} " in str(found)
+    assert parting(model(), one.traced, one.traced) is None
+
+
+def test_parting_of_a_longer_test_goes_by_the_share_of_its_length() -> None:
+    (short,) = Reader().run(["abab"])
+    slow = dc.Trace(np.repeat(np.asarray(short.traced.states), 2, axis=0)[1:-1], np.zeros((7, 6)))
+    found = parting(model(), short.traced, slow)
+    assert found is None or found.step > 0, "the same way, half as fast, is hardly another one"
+
+
+@pytest.mark.parametrize(
+    ("rule", "group"),
+    [("label", "open the door"), ("length", "3 words"), (r"^(\w+)-\d", "anna"), (r"\d+", "17"), ("x", "")],
+)
+def test_groups(rule: str, group: str) -> None:
+    assert group_by(rule)(failed_test(1, "anna-17", (Trim(40),), "open the door", "open")) == group
+
+
+def test_groups_from_a_table(tmp_path: Path) -> None:
+    table = tmp_path / "voices.csv"
+    table.write_text("id,voice,room\nanna-17,Anna,kitchen\n")
+    test = failed_test(1, "anna-17", (Trim(40),), "open the door", "open")
+    group_of = group_by(f"{table}:room")
+    assert group_of(test) == "kitchen"
+    assert group_of(replace(test, seed="ben-3")) == ""
+    (finding,) = grouped(Record([test, replace(test, seed="ben-3", number=2)])).findings
+    assert finding.counts(group_of)["groups"] == {"": 1, "kitchen": 1}
+    with pytest.raises(dc.FileError, match=r"no column 'city' in .* after the ids it has: voice, room"):
+        group_by(f"{table}:city")
+    with pytest.raises(dc.FileError, match="cannot read"):
+        group_by(f"{tmp_path}/none.csv:city")
+    with pytest.raises(dc.InputError, match="nor a regular expression"):
+        group_by("(")
+
+
+def test_every_transformation_has_a_phrase() -> None:
+    rng = np.random.default_rng(0)
+    changes: list[Any] = [kind.draw(rng) for kind in (*PAPER, Reverb, Telephone)]  # type: ignore[attr-defined]
+    changes.append(AddBackgroundNoise("cafe.wav", 0.1, 31.0))
+    for change in changes:
+        assert "changed by" not in phrase([change])
+    assert phrase([ChangeSpeed(0.9), AddWhiteNoise(31.25, 1)]) == (
+        "slowed down to 0.9 x and mixed with white noise 31.2 dB below"
+    )
+    assert phrase([UnknownChange("Own", {"by": 3})]) == "changed by Own"
