@@ -33,8 +33,10 @@ class Sample:
         object.__setattr__(self, "path", Path(self.path))
 
     @property
-    def input(self) -> Audio | npt.NDArray[Any]:
-        """The audio, or the array of a .npy file; read from disk each time, so that a corpus takes no memory."""
+    def input(self) -> Audio | npt.NDArray[Any] | str:
+        """The audio, the array of a .npy file or the text of a .txt file; read from disk each time."""
+        if self.path.suffix.lower() == ".txt":
+            return _text(self.path)
         if self.path.suffix.lower() == ".npy":
             return _array(self.path)
         if self.offset is None:
@@ -76,6 +78,13 @@ class Corpus(Sequence[Sample]):
     def __repr__(self) -> str:
         samples = "sample" if len(self) == 1 else "samples"
         return f"Corpus {self.name}: {len(self):,} {samples}"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot read {path}: {error}; needed a text in UTF-8") from error
 
 
 def _array(path: Path) -> npt.NDArray[Any]:
