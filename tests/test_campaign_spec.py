@@ -19,6 +19,7 @@ from deepcruiser.campaign.spec import Component, guide_component, mutations_comp
 from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.fuzz import fuzz as fuzz_command
 from deepcruiser.cli.resolve import guide_from
+from deepcruiser.normaliser import DIFFERENCES
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise, series, text
 from tests.support import toy
 
@@ -33,9 +34,10 @@ guides = st.builds(
     st.sampled_from(["coverage", *BASELINES]),
     st.lists(st.sampled_from(CRITERIA), min_size=1, max_size=3, unique=True),
 )
+differences = st.lists(st.sampled_from(DIFFERENCES), unique=True)
 oracles = st.one_of(
-    st.builds(dc.WordErrorRate, thresholds, against),
-    st.builds(dc.CharacterErrorRate, thresholds, against),
+    st.builds(dc.WordErrorRate, thresholds, against, differences),
+    st.builds(dc.CharacterErrorRate, thresholds, against, differences),
     st.builds(dc.SpanDisagreement, st.floats(0, 1, exclude_min=True)),
     st.builds(dc.Disagreement, against),
 )
@@ -151,7 +153,8 @@ def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutati
     program, command, *words = shlex.split(spec.command_line("runs/my folder"))
     assert (program, command, words[-2:]) == ("deepcruiser", "fuzz", ["-o", "runs/my folder"])
     options = fuzz_command.make_context("fuzz", words).params
-    for name in ("output", "workers", "plain", "serve", "as_json_lines", "paper"):
+    cli_only = ("output", "workers", "plain", "serve", "as_json_lines", "paper", "max_findings", "max_wrong_seeds")
+    for name in cli_only:
         del options[name]
     guide, scheduler, pick = options.pop("guide"), options.pop("scheduler"), options.pop("pick")
     again = spec_from(scheduler=Component(scheduler, {"pick": pick}), **options)

@@ -1,4 +1,4 @@
-"""deepcruiser export: write the model of a profile for `cover --model`, for model checkers, or as a picture."""
+"""deepcruiser export: write the model of a profile to a file, or the tests of a campaign to a folder."""
 
 from __future__ import annotations
 
@@ -9,37 +9,79 @@ import click
 
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli import options
+from deepcruiser.cli.export_campaign import campaign_options, export_suite, export_tests
 from deepcruiser.export import export as export_model
 
 
 @click.command()
-@click.argument("profile", type=click.Path(path_type=Path))
-@click.option("--partitions", required=True, type=int, help="Number of intervals per component of a state.")
+@click.argument("source", metavar="PROFILE|FOLDER", type=click.Path(path_type=Path))
+@click.option("--partitions", type=int, help="Number of intervals per component of a state; for a profile.")
 @click.option(
     "--input-partitions",
     default=options.INPUT_PARTITIONS,
     show_default=True,
     help="Number of intervals per component of an input.",
 )
-@options.output("The file to write; its suffix is the format, see above.")
+@click.option(
+    "-o", "--output", metavar="FILE|FOLDER", type=click.Path(path_type=Path), help="What to write; see above."
+)
+@campaign_options
 @options.json_output()
-def export(profile: Path, partitions: int, input_partitions: int, output: Path, as_json: bool) -> None:
-    """Write the abstract model of a profile to a file.
+def export(
+    source: Path,
+    partitions: int | None,
+    input_partitions: int,
+    output: Path | None,
+    suite: Path | None,
+    queue: Path | None,
+    minimise: str | None,
+    manifest: str | None,
+    as_json: bool,
+    **sources: str | None,
+) -> None:
+    """Write the abstract model of a profile to a file, or the tests of a campaign to a folder.
 
     \b
+    deepcruiser export asr.profile --partitions 20 -o asr.model
     .model            for `deepcruiser cover --model` and AbstractModel.load
     .tra              PRISM's explicit files: .tra, .sta and .lab side by side
     .drn              Storm's explicit format
     .dot              a picture by Graphviz, up to 200 states
     .graphml          a graph for networkx, yEd or Gephi
+
+    \b
+    deepcruiser export runs/asr --suite tests/asr_regressions     a regression test per finding, for pytest
+    deepcruiser export runs/asr --queue tests/more                tests that cover more than the seeds
+    deepcruiser export runs/asr --manifest nemo -o train/         failing tests to train on
     """
-    model = Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
-    if output.suffix == ".model":
-        model.save(output)
+    chosen = [name for name, value in (("suite", suite), ("queue", queue), ("manifest", manifest)) if value is not None]
+    if len(chosen) > 1:
+        raise click.UsageError("give one of --suite, --queue and --manifest")
+    if minimise is not None and queue is None:
+        raise click.UsageError("--minimise goes with --queue")
+    if suite is not None:
+        summary = export_suite(source, suite, **sources)
+    elif queue is not None:
+        summary = export_tests(source, queue, manifest=None, minimise=minimise, **sources)
+    elif manifest is not None:
+        if output is None:
+            raise click.UsageError("--manifest needs -o FOLDER")
+        summary = export_tests(source, output, manifest=manifest, minimise=None, **sources)
+    elif source.is_dir():
+        raise click.UsageError("the tests of a campaign can be written: give --suite, --queue or --manifest")
+    elif partitions is None or output is None:
+        raise click.UsageError("the model of a profile needs --partitions and -o FILE")
     else:
-        export_model(model, output)
-    if as_json:
+        model = Profile.load(source).abstract(partitions, input_partitions=input_partitions)
+        if output.suffix == ".model":
+            model.save(output)
+        else:
+            export_model(model, output)
         summary = {"output": str(output), "model": model.name, "states": len(model.states)}
-        click.echo(json.dumps({**summary, "transitions": len(model.transitions)}, indent=2))
-    else:
-        click.echo(f"{model}, written to {output}")
+        summary |= {"transitions": len(model.transitions)}
+        if not as_json:
+            click.echo(f"{model}, written to {output}")
+            return
+    click.echo(
+        json.dumps(summary, indent=2) if as_json else f"{summary['tests']:,} tests, written to {summary['output']}"
+    )

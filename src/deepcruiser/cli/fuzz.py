@@ -29,30 +29,17 @@ from deepcruiser.cli.campaign_options import (
     paper_options,
     spec_from,
 )
+from deepcruiser.cli.fraction import Fraction
+from deepcruiser.cli.gates import exit_status, gate_options
 from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
 from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.findings.cluster import find
 from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
-
-
-class Fraction(click.ParamType[float]):
-    """0.6 or 60%."""
-
-    name = "FRACTION"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        try:
-            fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            self.fail(f"{text!r} is not a fraction; use 0.6 or 60%", param, ctx)
-        if not 0 < fraction <= 1:
-            self.fail(f"{text!r} must be above 0 and at most 1; use 0.6 or 60%", param, ctx)
-        return fraction
 
 
 @click.command(context_settings={"show_default": True})
@@ -108,6 +95,7 @@ class Fraction(click.ParamType[float]):
     type=click.IntRange(min=0),
     help="Number of processes that make mutants; affects only the speed.  [default: one for every two cores]",
 )
+@gate_options
 @click.option("--plain", is_flag=True, help="Print lines instead of the status screen.", show_default=False)
 @click.option(
     "--serve",
@@ -136,6 +124,8 @@ def fuzz(
     workers: int | None,
     plain: bool,
     serve: int | None,
+    max_findings: int | None,
+    max_wrong_seeds: float | None,
     as_json_lines: bool,
     **options: Any,
 ) -> None:
@@ -161,8 +151,8 @@ def fuzz(
     --no-validity --keep-failing-seeds, and as many --input-partitions as --partitions. The paper does not say how tests
     are selected: --paper --scheduler decay is the other reading.
 
-    Exit status: 0 no failing tests, 1 failing tests were found, 2 wrong use, 130 interrupted before the campaign
-    began, or twice.
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3 the
+    system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the campaign began, or twice.
     """
     chosen = guide_from(guide)
     options |= {"scheduler": scheduler, "pick": pick}
@@ -203,12 +193,16 @@ def fuzz(
     else:
         click.echo(as_text(result))
         click.echo(_next_steps(record, spec, output, program(ctx)))
-    sys.exit(1 if result["failing_tests"] else 0)
+    status, reason = exit_status(record, find(record), max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    if reason:
+        click.echo(reason, err=True)
+    sys.exit(status)
 
 
 def _next_steps(record: CampaignRecord, spec: CampaignSpec, output: Path, name: str) -> str:
     lines = []
     if record.failed:
+        lines.append(f"say what is wrong: {name} findings {output}")
         lines.append(f"run one again: {name} replay {output} {record.failed[0].number}")
         lines.append(f"see and hear them: {name} report {output}")
     more = " (with more --runs)" if spec.runs is not None and len(record.runs) >= spec.runs else ""

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,17 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.serialise import summarise
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
+from deepcruiser.cli.replay_suite import replay_suite
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.findings.suite import SUITE
 from deepcruiser.report.format import printable, quoted
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
@@ -55,16 +58,22 @@ def replay(
     deepcruiser replay runs/asr                     all of them
     deepcruiser replay runs/asr 7 12 --save heard   two of them, as sound files
     deepcruiser replay runs/asr --system new.py:system
+    deepcruiser replay tests/asr_regressions        a regression suite
 
     Makes each input from its seed and its recipe, runs the system on it, and compares the input, the answer and the
     states with what was stored. With another system, tests that no longer fail are reported as fixed.
 
     Exit status: 0 no test still fails, 1 at least one does, 2 wrong use.
     """
+    if (folder / SUITE).is_file():
+        if numbers or data or mutations or noise or save:
+            raise click.UsageError("a suite is replayed as a whole, and needs only --system")
+        sys.exit(1 if replay_suite(folder, system, as_json=as_json_text) else 0)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
-        options = {"system": system, "data": data, "mutations_source": mutations}
-        record, network, other = _open(folder, {name: value for name, value in options.items() if value is not None})
+        options = {"system": system, "data": data, "mutations": mutations}
+        opened = open_campaign(folder, **options)
+        record, network, other = opened.record, opened.system, opened.other
         if other and not as_json_text:
             click.echo("this is not the campaign's system: states are not compared")
         results = []
@@ -94,9 +103,24 @@ def replay(
     sys.exit(1 if failing else 0)
 
 
-def _open(folder: Path, options: dict[str, str]) -> tuple[CampaignRecord, System, bool]:
-    """The campaign, the system to run, and whether it differs from the campaign's own."""
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A campaign that can be run again, and whether the system is another one than the campaign's."""
+
+    record: CampaignRecord
+    system: System
+    mutations: Mutations
+    other: bool
+    #: The system as one types it here.
+    source: str
+
+
+def open_campaign(folder: Path, **sources: str | None) -> Opened:
+    """Open a campaign with what it was made of; `sources` says where system, data or mutations are now."""
     stored = CampaignRecord.open(folder)
+    options = {name: value for name, value in sources.items() if value is not None}
+    if "mutations" in options:
+        options["mutations_source"] = options.pop("mutations")
     if stored.spec.system is None and not {"system", "data"} <= set(options):
         raise InputError(
             f"{str(folder)!r} does not say what it was made with, because it was started in Python: give --system "
@@ -107,16 +131,17 @@ def _open(folder: Path, options: dict[str, str]) -> tuple[CampaignRecord, System
     network = system_from(spec.system or "")
     fingerprint = str(getattr(network, "fingerprint", ""))
     other = fingerprint != stored.identity.get("system") if fingerprint else "system" in options
+    mutations = build_mutations(spec)
     record = CampaignRecord.open(
         folder,
         seeds=load_data(spec),
         model=None if other else _model(spec, stored),
         oracle=spec.build_oracle(),
-        mutations=build_mutations(spec),
+        mutations=mutations,
     )
     if other:
         record.model = None
-    return record, network, other
+    return Opened(record, network, mutations, other, spec.system or "")
 
 
 def _model(spec: CampaignSpec, stored: CampaignRecord) -> AbstractModel | None:

@@ -1,0 +1,199 @@
+"""deepcruiser findings: the failing tests of a campaign, grouped by cause."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.cli.gates import exit_status, gate_options
+from deepcruiser.cli.replay import Opened, open_campaign
+from deepcruiser.cli.shrink import as_dict as shrunk_dict
+from deepcruiser.cli.shrink import fingerprint, local_executor, threshold_lines
+from deepcruiser.cli.summary import failure_dict, failure_lines
+from deepcruiser.errors import InputError
+from deepcruiser.findings.cluster import Findings, find
+from deepcruiser.findings.finding import Finding
+from deepcruiser.findings.groups import GroupOf, group_by
+from deepcruiser.findings.region import parting
+from deepcruiser.findings.results import read_shrunk, shrink_tests
+from deepcruiser.report.format import counted, printable
+from deepcruiser.trace import System
+
+#: The worst test of this many findings is shrunk, unless told otherwise.
+SHRUNK = 20
+
+
+@click.command(context_settings={"show_default": True})
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--shrink",
+    "count",
+    type=click.IntRange(min=0),
+    help="Shrink the worst test of this many findings, the first ones; 0 runs nothing.  [default: 20]",
+    show_default=False,
+)
+@click.option(
+    "--group-by",
+    metavar="RULE",
+    help="Count failing tests per group: label, length, TABLE.csv:COLUMN, or a regular expression over seed ids.",
+)
+@gate_options
+@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
+@click.option("--data", metavar="PATH", help="Where the seeds are now.")
+@click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
+@click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the result as JSON.")
+def findings(
+    folder: Path,
+    count: int | None,
+    group_by: str | None,
+    max_findings: int | None,
+    max_wrong_seeds: float | None,
+    as_json: bool,
+    **sources: str | None,
+) -> None:
+    """Say what is wrong: the failing tests of a campaign grouped by cause, what matters most first.
+
+    \b
+    deepcruiser findings runs/asr
+    deepcruiser findings runs/asr --group-by '^([a-z]+)-'     which voice fails how often
+    deepcruiser findings runs/asr --max-findings 0            for CI
+
+    Failing tests belong together if the error is the same (the words or labels, or its kind where several words are
+    wrong), the change that made them fail, and whether the states stay where training was. Findings are ranked by how
+    wrong the answer is, how many seeds have it, and how mild a change suffices. The worst test of each is shrunk: see
+    `deepcruiser shrink --help`.
+
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3 the
+    system gets more seeds wrong than --max-wrong-seeds.
+    """
+    out, group_of = sys.stdout, None if group_by is None else _rule(group_by)
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+        record, found = _found(folder, count, sources)
+    if as_json:
+        click.echo(json.dumps(as_dict(record, found, group_of), indent=2), file=out)
+    else:
+        for line in _lines(record, found, group_of):
+            click.echo(line)
+    status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    if status:
+        click.echo(reason, err=True)
+    sys.exit(status)
+
+
+def _rule(text: str) -> GroupOf:
+    return group_by(text)
+
+
+def _found(folder: Path, count: int | None, sources: Mapping[str, str | None]) -> tuple[CampaignRecord, Findings]:
+    """The findings of a campaign; the worst test of the first `count` is shrunk if the system can be run."""
+    stored = CampaignRecord.open(folder)
+    if count == 0 or not stored.failed:
+        return stored, find(stored)
+    try:
+        opened = open_campaign(folder, **sources)
+    except InputError as error:
+        if count is not None or any(sources.values()):
+            raise
+        click.echo(f"nothing is shrunk: {error}", err=True)
+        return stored, find(stored)
+    return opened.record, shrunk_findings(opened, SHRUNK if count is None else count)
+
+
+def shrunk_findings(opened: Opened, count: int) -> Findings:
+    """The findings with the worst test of the first `count` shrunk, and where it parts from its seed."""
+    record, system, kinds = opened.record, opened.system, opened.mutations.kinds
+    name = fingerprint(system)
+    known = read_shrunk(record, system=name, kinds=kinds)
+    # What was shrunk may move, or not fail any more, and another test is then the worst.
+    while tests := [
+        finding.worst.test for finding in find(record, known).findings[:count] if finding.worst.test.number not in known
+    ]:
+        with local_executor(opened) as executor:
+            for shrunk in shrink_tests(record, tests, executor, system=name, kinds=kinds):
+                known[shrunk.number] = shrunk
+    found = find(record, known)
+    if record.model is None:
+        return found
+    parted = [_parted(record, system, finding) for finding in found.findings[:count]]
+    return replace(found, findings=(*parted, *found.findings[count:]))
+
+
+def _parted(record: CampaignRecord, system: System, finding: Finding) -> Finding:
+    if finding.worst.test.kind != "wrong":
+        return finding
+    assert record.model is not None
+    seed = finding.worst.test.seed
+    (one,), (other,) = (system.run([record.inputs.make(seed, recipe)]) for recipe in ((), finding.worst.recipe))
+    return replace(finding, parting=parting(record.model, one.traced, other.traced))
+
+
+def as_dict(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> dict[str, Any]:
+    """The result as JSON holds it."""
+    return {
+        "folder": str(record.folder),
+        "failing_tests": found.failing_tests,
+        "spacing_only": found.spacing,
+        "findings": [_finding_dict(finding, group_of) for finding in found.findings],
+        "apart": [{"number": test.number, "status": str(shrunk)} for test, shrunk in found.apart],
+    }
+
+
+def _finding_dict(finding: Finding, group_of: GroupOf | None) -> dict[str, Any]:
+    cause, worst, part = finding.cause, finding.worst, finding.parting
+    return {
+        "id": finding.id,
+        "title": finding.title,
+        "explanation": finding.explanation,
+        "rank": finding.rank,
+        "kind": cause.kind,
+        "expected": cause.expected,
+        "got": cause.got,
+        "change": cause.change,
+        "region": cause.region,
+        "seeds": list(finding.seeds),
+        "tests": [member.test.number for member in finding.members],
+        "worst": failure_dict(worst.test),
+        "shrunk": None if worst.shrunk is None else shrunk_dict(worst.shrunk),
+        "parting": None if part is None else {"step": part.step, "cell": list(part.cell), "known": part.known},
+        "counts": finding.counts(group_of),
+    }
+
+
+def _lines(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> list[str]:
+    lines = []
+    if not record.failed:
+        lines.append(f"there are no failing tests in {record.folder}")
+    elif found.findings:
+        lines.append(
+            f"{found.failing_tests:,} failing tests, {len(found.findings):,} findings, what matters most first"
+        )
+    for number, finding in enumerate(found.findings, 1):
+        lines += ["", f"{number}. {printable(finding.title, width=400)}  [{finding.id}]"]
+        lines += [f"   {line}" for line in _detail(finding, group_of)]
+    lines += ["", "kept apart:"] if found.apart else []
+    lines += [f"   {test.number}: {shrunk}" for test, shrunk in found.apart]
+    if found.spacing:
+        lines.append(f"{found.spacing:,} answers differ from the expected ones in their spaces alone; they passed")
+    return lines
+
+
+def _detail(finding: Finding, group_of: GroupOf | None) -> list[str]:
+    worst = finding.worst
+    lines = [printable(finding.explanation, width=400), *failure_lines(failure_dict(worst.test))]
+    if worst.shrunk is not None:
+        lines.append(f"    shrunk: {printable(str(worst.shrunk), width=400)}")
+        lines += [f"    {line}" for line in threshold_lines(worst.shrunk)]
+    if finding.parting is not None:
+        lines.append(f"    {finding.parting}")
+    for name, counts in finding.counts(group_of).items():
+        if len(counts) > 1 or name == "groups":
+            lines.append(f"{name}: {counted(counts)}")
+    return lines

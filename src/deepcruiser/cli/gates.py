@@ -1,0 +1,64 @@
+"""Gates for CI: when a campaign counts as failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.cli.fraction import Fraction
+from deepcruiser.findings.cluster import Findings
+
+Command = Callable[..., Any]
+
+#: The exit status for a system that gets too many seeds wrong: its campaign says little.
+WRONG_SEEDS = 3
+#: Without failing tests, and unless told otherwise, this part of the seeds may be wrong.
+_USUAL = 0.5
+
+
+def gate_options(command: Command) -> Command:
+    """--max-findings and --max-wrong-seeds."""
+    options = [
+        click.option(
+            "--max-findings",
+            type=click.IntRange(min=0),
+            help="Exit with status 0 if there are failing tests, but not more findings than this.",
+        ),
+        click.option(
+            "--max-wrong-seeds",
+            type=Fraction(),
+            show_default=False,
+            help="Exit with status 3 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
+            "where there is no failing test]",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def wrong_seeds(record: CampaignRecord) -> float:
+    """The fraction of the seeds that could be read and that the system gets wrong by itself."""
+    run = [seed for seed in record.seeds if seed.reason != "unreadable"]
+    return sum(seed.outcome != "kept" for seed in run) / len(run) if run else 0.0
+
+
+def exit_status(
+    record: CampaignRecord, found: Findings, *, max_findings: int | None, max_wrong_seeds: float | None
+) -> tuple[int, str]:
+    """0 passed, 1 failing tests, 3 too many wrong seeds, and why in a line; empty if it passed."""
+    count, limit = len(found.findings), max_wrong_seeds
+    if limit is None and not record.failed:
+        limit = _USUAL
+    wrong = wrong_seeds(record)
+    if limit is not None and wrong > limit:
+        return WRONG_SEEDS, (
+            f"the system gets {wrong:.0%} of the seeds wrong as they are, more than {limit:.0%}: fix that first, "
+            "or give seeds that it gets right"
+        )
+    if max_findings is None:
+        return (1, f"{count:,} findings") if record.failed else (0, "")
+    return (1, f"{count:,} findings, more than {max_findings:,}") if count > max_findings else (0, "")

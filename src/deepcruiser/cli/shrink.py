@@ -1,0 +1,124 @@
+"""deepcruiser shrink: the mildest recipe that still fails, for failing tests of a campaign."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deepcruiser.campaign.executors.base import Executor
+from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.cli.replay import Opened, open_campaign
+from deepcruiser.findings.phrases import name_of
+from deepcruiser.findings.results import read_shrunk, shrink_tests
+from deepcruiser.findings.shrink import Shrunk
+from deepcruiser.report.format import printable
+from deepcruiser.trace import System
+from deepcruiser.transformations import to_dict
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Shrink all failing tests.")
+@click.option("--worst", type=click.IntRange(min=1), help="Shrink this many of the worst.  [default: 20]")
+@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
+@click.option("--data", metavar="PATH", help="Where the seeds are now.")
+@click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
+@click.option("--batch-size", default=16, show_default=True, type=click.IntRange(min=1), help="Mutants run at a time.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def shrink(
+    folder: Path,
+    numbers: tuple[int, ...],
+    everything: bool,
+    worst: int | None,
+    system: str | None,
+    data: str | None,
+    mutations: str | None,
+    batch_size: int,
+    as_json: bool,
+) -> None:
+    """Find the mildest recipe that still fails in the same way, for failing tests of a campaign.
+
+    \b
+    deepcruiser shrink runs/asr              the 20 worst
+    deepcruiser shrink runs/asr 7 12
+    deepcruiser shrink runs/asr --all
+
+    Drops every step that is not needed, then moves each parameter towards no change as far as the test fails in the
+    same way. What was found is kept in the campaign's folder, so the same command resumes, and `findings`, `export
+    --suite` and `history` use it.
+    """
+    if sum((bool(numbers), everything, worst is not None)) > 1:
+        raise click.UsageError("give numbers, --all or --worst")
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+        opened = open_campaign(folder, system=system, data=data, mutations=mutations)
+        record, name, kinds = opened.record, fingerprint(opened.system), opened.mutations.kinds
+        tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]
+        with local_executor(opened) as executor:
+            for found in shrink_tests(record, tests, executor, system=name, kinds=kinds, batch_size=batch_size):
+                if not as_json:
+                    click.echo("\n".join(lines(record[found.number], found)))
+        known = read_shrunk(record, system=name, kinds=kinds)
+    if as_json:
+        result = [as_dict(known[test.number]) for test in tests]
+        click.echo(json.dumps(result, indent=2), file=out)
+    elif not tests:
+        click.echo(f"there are no failing tests in {folder}")
+
+
+def local_executor(opened: Opened) -> Executor:
+    """Runs mutants of a campaign in this process."""
+    record = opened.record
+    return LocalExecutor(
+        opened.system, record.model, record.inputs, opened.mutations.invalid, limit_seconds=record.spec.limit_seconds
+    )
+
+
+def fingerprint(system: System) -> str:
+    return str(getattr(system, "fingerprint", ""))
+
+
+def lines(test: FailedTest, found: Shrunk) -> list[str]:
+    """A shrunk test to read."""
+    before = " -> ".join(map(str, test.recipe))
+    now = f"shrunk in {found.runs} runs: {found}" if found.status == "shrunk" else str(found)
+    return [
+        f"{test.number}: {printable(test.seed)}: {printable(before, width=400)}",
+        f"    {printable(now, width=400)}",
+        *(f"    {printable(line)}" for line in threshold_lines(found)),
+    ]
+
+
+def threshold_lines(found: Shrunk) -> list[str]:
+    """Where each parameter of a shrunk recipe begins to fail."""
+    lines = []
+    for threshold in found.thresholds:
+        name = f"{name_of(found.recipe[threshold.step])}.{threshold.name}"
+        passes = "fails without it as well" if threshold.passes is None else f"passes at {threshold.passes:g}"
+        lines.append(f"{name}: fails at {threshold.fails:g}, {passes}")
+    return lines
+
+
+def as_dict(found: Shrunk) -> dict[str, Any]:
+    """A shrunk test as JSON holds it."""
+    thresholds = [
+        {"step": each.step, "name": each.name, "fails": each.fails, "passes": each.passes} for each in found.thresholds
+    ]
+    return {
+        "number": found.number,
+        "status": found.status,
+        "failing": found.failing,
+        "recipe": [to_dict(change) for change in found.recipe],
+        "thresholds": thresholds,
+        "runs": found.runs,
+        "output": found.output,
+        "score": found.score,
+        "sha256": found.digest,
+    }
