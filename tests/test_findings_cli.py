@@ -107,7 +107,7 @@ def test_shrink_is_resumed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert f"{number}: " in run(f"shrink run {number}").output or number in known
     wrong = run("shrink run 1 --all")
     assert (wrong.exit_code, "give numbers, --all or --worst" in wrong.output) == (2, True)
-    (folder / "run" / "shrunk.json").write_text("{}")
+    (folder / "run" / "shrunk.json").write_text("[]")
     damaged = run("shrink run --all")
     assert (damaged.exit_code, "is damaged" in damaged.output) == (2, True)
 

@@ -43,7 +43,7 @@ def test_one_cause_one_finding() -> None:
     assert door.title == "'the' not heard when sped up to 1.1 x: 3 seeds"
     assert lay.explanation == (
         "9 failing tests in which a word became a near one ('play' heard as 'lay'), the last change of the recipe is "
-        "HighPassFilter, and its states were not measured"
+        "HighPassFilter, and the states were not measured"
     )
     assert lay.counts() == {"transformations": {"HighPassFilter": 9, "Trim": 9}, "words": {"play": 9}}
     assert found.failing_tests == 12

@@ -134,8 +134,8 @@ def test_pytest_runs_it(suite: Suite, tmp_path: Path) -> None:
     assert f"{count} failed" in printed
     case = suite.cases[0]
     assert case.title in printed
-    assert "expected: 'fine'" in printed
-    assert "got:      'confused' (score 1.00)" in printed
+    assert "expected:   'fine'" in printed
+    assert "got:        'confused' (score 1.00)" in printed
     assert "Traceback" not in printed
     status, printed = run_pytest(tmp_path, "--deepcruiser", "suite", "--deepcruiser-system", "judge.py:mended")
     assert (status, f"{count} passed" in printed) == (0, True), printed

@@ -115,10 +115,18 @@ class StillFailingError(AssertionError):
     def __init__(self, case: Case, kind: str, output: Any, score: float) -> None:
         got = f"{output!r} (score {score:.2f})" if kind == "wrong" else f"{kind}: {output}"
         steps = " -> ".join(_step(change) for change in case.recipe)
-        super().__init__(
-            f"{case.title}\n  expected: {case.reference!r}\n  got:      {got}\n  when found: {case.output!r}\n"
-            f"  input:    {case.path}\n  made of:  {case.seed}: {steps}\n  why:      {case.why}"
-        )
+        from deepcruiser.report.format import printable
+
+        lines = [
+            case.title,
+            f"  expected:   {case.reference!r}",
+            f"  got:        {got}",
+            f"  when found: {case.output!r}",
+            f"  input:      {case.path}",
+            f"  made of:    {case.seed}: {steps}",
+            f"  why:        {case.why}",
+        ]
+        super().__init__("\n".join(printable(line, width=400) for line in lines))
 
 
 def _suites(config: pytest.Config) -> list[Path]:

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.cli.gates import exit_status, gate_options
+from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
 from deepcruiser.cli.shrink import fingerprint, local_executor, threshold_lines
@@ -181,7 +181,7 @@ def _lines(record: CampaignRecord, found: Findings, group_of: GroupOf | None) ->
     lines += ["", "kept apart:"] if found.apart else []
     lines += [f"   {test.number}: {shrunk}" for test, shrunk in found.apart]
     if found.spacing:
-        lines.append(f"{found.spacing:,} answers differ from the expected ones in their spaces alone; they passed")
+        lines.append(spacing_line(found))
     return lines
 
 

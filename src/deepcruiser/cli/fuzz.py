@@ -30,7 +30,7 @@ from deepcruiser.cli.campaign_options import (
     spec_from,
 )
 from deepcruiser.cli.fraction import Fraction
-from deepcruiser.cli.gates import exit_status, gate_options
+from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.resolve import guide_from, system_from
@@ -193,7 +193,10 @@ def fuzz(
     else:
         click.echo(as_text(result))
         click.echo(_next_steps(record, spec, output, program(ctx)))
-    status, reason = exit_status(record, find(record), max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    found = find(record)
+    if found.spacing and not as_json_lines:
+        click.echo(spacing_line(found))
+    status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         click.echo(reason, err=True)
     sys.exit(status)

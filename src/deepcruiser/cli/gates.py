@@ -40,6 +40,11 @@ def gate_options(command: Command) -> Command:
     return command
 
 
+def spacing_line(found: Findings) -> str:
+    """What is said of answers that are right but for their spaces."""
+    return f"{found.spacing:,} answers differ from the expected ones in their spaces alone; they count as right"
+
+
 def wrong_seeds(record: CampaignRecord) -> float:
     """The fraction of the seeds that could be read and that the system gets wrong by itself."""
     run = [seed for seed in record.seeds if seed.reason != "unreadable"]

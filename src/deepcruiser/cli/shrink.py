@@ -51,8 +51,8 @@ def shrink(
     deepcruiser shrink runs/asr --all
 
     Drops every step that is not needed, then moves each parameter towards no change as far as the test fails in the
-    same way. What was found is kept in the campaign's folder, so the same command resumes, and `findings`, `export
-    --suite` and `history` use it.
+    same way. Results are kept in the campaign's folder, so the same command resumes, and `findings` and `export
+    --suite` use them.
     """
     if sum((bool(numbers), everything, worst is not None)) > 1:
         raise click.UsageError("give numbers, --all or --worst")

@@ -16,9 +16,9 @@ Region = Literal["", "inside", "outside"]
 
 #: The words for a sentence.
 REGIONS = {
-    "": "its states were not measured",
-    "inside": "its states stay mostly where training was",
-    "outside": "its states go mostly where training never was",
+    "": "the states were not measured",
+    "inside": "the states stay mostly where training was",
+    "outside": "the states go mostly where training never was",
 }
 
 

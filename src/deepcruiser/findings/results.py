@@ -17,29 +17,30 @@ from deepcruiser.findings.cluster import oracle_of
 from deepcruiser.findings.shrink import Shrunk, Threshold, shrink
 from deepcruiser.transformations import from_dict, to_dict
 
+#: For each system, by its fingerprint, the tests that were shrunk with it.
 SHRUNK = "shrunk.json"
+#: Results are written after this many, and at the end, also when it is interrupted.
+_UNSAVED = 16
 
 
 def read_shrunk(record: CampaignRecord, *, system: str, kinds: Iterable[type] = ()) -> dict[int, Shrunk]:
     """What is known of failing tests by their number, found with the system of that fingerprint; `kinds` are a user's.
 
-    What was found with another system, or before a test was found anew, is left out.
+    What was found with another system, or for a test that has since become another, is left out.
     """
     path = record.folder / SHRUNK
     if not path.is_file():
         return {}
     try:
         data = json.loads(path.read_bytes())
-        if data["system"] != system:
-            return {}
         kinds = tuple(kinds)
         digests = {test.number: test.digest for test in record.failed}
         return {
             entry["number"]: _from_dict(entry, kinds)
-            for entry in data["tests"]
+            for entry in data.get(system, ())
             if digests.get(entry["number"]) == entry["of"]
         }
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileError(f"{str(path)!r} is damaged ({error!r}): delete it, and the tests are shrunk again") from None
 
 
@@ -52,7 +53,7 @@ def shrink_tests(
     kinds: Iterable[type] = (),
     batch_size: int = 16,
 ) -> Iterator[Shrunk]:
-    """Shrink the failing tests that are not known yet, and note each in the campaign's folder when it is done."""
+    """Shrink the failing tests that are not known yet, and keep the results in the campaign's folder."""
     oracle = oracle_of(record)
     if oracle is None:
         raise InputError(
@@ -61,16 +62,26 @@ def shrink_tests(
     known = read_shrunk(record, system=system, kinds=kinds)
     ranges = record.spec.mutations.parameters.get("ranges", {})
     unknown = [test for test in tests if test.number not in known]
-    for found in shrink(unknown, executor, record.inputs, oracle, ranges=ranges, batch_size=batch_size):
-        known[found.number] = found
-        _write(record, known, system)
-        yield found
+    unsaved = 0
+    try:
+        for found in shrink(unknown, executor, record.inputs, oracle, ranges=ranges, batch_size=batch_size):
+            known[found.number] = found
+            unsaved += 1
+            if unsaved == _UNSAVED:
+                _write(record, known, system)
+                unsaved = 0
+            yield found
+    finally:
+        if unsaved:
+            _write(record, known, system)
 
 
 def _write(record: CampaignRecord, known: Mapping[int, Shrunk], system: str) -> None:
-    tests = [_to_dict(each, record[each.number].digest) for _, each in sorted(known.items())]
-    with atomic_write(record.folder / SHRUNK) as file:
-        file.write(json.dumps({"system": system, "tests": tests}, ensure_ascii=False).encode(errors="backslashreplace"))
+    path = record.folder / SHRUNK
+    data = json.loads(path.read_bytes()) if path.is_file() else {}
+    data[system] = [_to_dict(each, record[each.number].digest) for _, each in sorted(known.items())]
+    with atomic_write(path) as file:
+        file.write(json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace"))
 
 
 def _to_dict(shrunk: Shrunk, digest: str) -> dict[str, Any]:

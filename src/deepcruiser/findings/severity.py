@@ -63,7 +63,14 @@ def parameters(change: Any, value: Any) -> dict[str, float]:
     found = dict(NO_CHANGE.get(type(change), {}))
     if type(change) in _UPPER_CUTOFF:
         found[_UPPER_CUTOFF[type(change)]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
-    return {name: float(none) for name, none in found.items()}
+    return {
+        name: min(max(float(none), low), high) for name, none in found.items() for low, high in [_limits(change, name)]
+    }
+
+
+def _limits(change: Any, name: str) -> tuple[float, float]:
+    low, high = type(change).LIMITS[name]
+    return float(low), float(high)
 
 
 def severity(recipe: Sequence[Any], value: Any = None) -> float:
