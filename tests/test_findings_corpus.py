@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def _sounds(folder: Path) -> CampaignRecord:
     class Deaf:
         """Hears nothing of what is soft."""
 
-        def run(self, batch: list[dc.Audio]) -> list[dc.Run]:
+        def run(self, batch: Sequence[dc.Audio]) -> list[dc.Run]:
             return [dc.Run("open, the door" if audio.rms > 0.25 else "") for audio in batch]
 
     class Seed:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import deepcruiser as dc
+from deepcruiser.campaign.events import Event
 from deepcruiser.cli import main
 from deepcruiser.findings.cluster import find
 from deepcruiser.findings.history import History, Seen, Version, history, open_version
@@ -62,7 +63,8 @@ def test_campaigns_and_suites(tmp_path: Path) -> None:
 def test_coverage_is_compared_at_equal_runs(tmp_path: Path) -> None:
     short, long = toy.campaign(tmp_path / "short", runs=48), toy.campaign(tmp_path / "long", runs=128)
     result = history([long, short])
-    passed = [event for event in (*long.seeds, *long.runs[:48]) if event.outcome in ("kept", "dropped")]
+    events: list[Event] = [*long.seeds, *long.runs[:48]]
+    passed = [event for event in events if event.outcome in ("kept", "dropped")]
     assert result.versions[0].coverage == {
         "BSCov": dc.BSCov.of(toy.model(), [event.visits for event in passed if event.visits is not None])
     }

@@ -94,13 +94,14 @@ def test_what_is_no_suite(suite: Suite, tmp_path: Path) -> None:
         Suite.read(tmp_path)
     path = suite.folder / "suite.json"
     data = json.loads(path.read_text())
-    for change, message in [
+    changes: list[tuple[dict[str, Any], str]] = [
         ({"format": 99}, "has the format 99, and 1 was needed"),
         ({"oracle": {"type": "Disagreement", "above": 3}}, "unknown field of the oracle"),
         ({"tests": ["../judge.py"]}, "which is not in its folder"),
         ({"tests": 3}, "is damaged, or of another version"),
         ({"files": {}}, "is damaged, or of another version"),
-    ]:
+    ]
+    for change, message in changes:
         path.write_text(json.dumps({**data, **change}))
         with pytest.raises(dc.DeepCruiserError, match=message):
             Suite.read(suite.folder)

@@ -110,7 +110,8 @@ def test_the_network_is_small_and_reads_forward_only() -> None:
 
 def test_loudness_changes_nothing(english: English, seeds: list[dc.Sample]) -> None:
     audio = seeds[0].input
-    loud, soft = (english.run([audio.replace(audio.samples * gain)])[0].output for gain in (1.0, 0.2))  # type: ignore[union-attr]
+    assert isinstance(audio, dc.Audio)
+    loud, soft = (english.run([audio.replace(audio.samples * gain)])[0].output for gain in (1.0, 0.2))
     assert loud == soft
 
 

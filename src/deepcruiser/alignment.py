@@ -21,7 +21,7 @@ def word_pieces(reference: str, output: str) -> Pieces:
     if len(before) * len(after) > _LONGEST_WORDS**2:
         return [(" ".join(before), " ".join(after))]
     pieces: Pieces = []
-    for a, b in _aligned_words(before, after):
+    for a, b in aligned_words(before, after):
         if len(a) == len(b):
             pieces += zip(a, b, strict=True)  # one word became one word
         else:
@@ -57,10 +57,11 @@ def word_errors(reference: Any, output: Any) -> list[str]:
     before, after = reference.lower().split(), output.lower().split()
     if not before:
         return after
-    return [f"{' '.join(a)} > {' '.join(b)}" for a, b in _aligned_words(before, after) if a != b]
+    return [f"{' '.join(a)} > {' '.join(b)}" for a, b in aligned_words(before, after) if a != b]
 
 
-def _aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
+def aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
+    """Runs of words of two texts that belong together, in order; one of a pair is empty where words are missing."""
     (chunks,) = jiwer.process_words(" ".join(before), " ".join(after)).alignments
     return [(before[c.ref_start_idx : c.ref_end_idx], after[c.hyp_start_idx : c.hyp_end_idx]) for c in chunks]
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.cli import options
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
@@ -49,7 +50,7 @@ SHRUNK = 20
 @click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
-@click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the result as JSON.")
+@options.json_output()
 def findings(
     folder: Path,
     count: int | None,

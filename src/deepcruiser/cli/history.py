@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from deepcruiser.cli import options
 from deepcruiser.findings.history import Difference, History, Seen, open_version
 from deepcruiser.findings.history import history as compare
 from deepcruiser.report.findings_history import write_history
@@ -22,7 +23,7 @@ from deepcruiser.report.format import printable
 @click.option(
     "--fail-on", type=click.Choice(["new", "still"]), help="Exit with status 1 if the last version has such findings."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.json_output()
 def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None, as_json: bool) -> None:
     """Compare the findings of campaigns, or of regression suites, on versions of a network.
 

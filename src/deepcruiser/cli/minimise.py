@@ -12,7 +12,8 @@ import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
-from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli import options
+from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.corpora import Sample
 from deepcruiser.criteria import criterion
@@ -24,15 +25,15 @@ from deepcruiser.stream import named, require_sized
 
 
 @click.command()
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
-@click.option("--data", required=True, metavar="PATH", help="The test set: a corpus on disk, or FILE.py:NAME.")
+@options.system
+@options.data("The test set: a corpus on disk, or FILE.py:NAME.")
 @click.option(
     "--model", required=True, type=click.Path(path_type=Path), help="The model of the network; `export` makes one."
 )
 @click.option(
     "--criterion", "criteria", default="BSCov", show_default=True, help="The coverage to keep; several with commas."
 )
-@click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time.")
+@options.batch_size
 @click.option(
     "-o",
     "--output",
@@ -40,7 +41,7 @@ from deepcruiser.stream import named, require_sized
     type=click.Path(path_type=Path),
     help="Write the chosen tests as a list that --data reads.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.json_output()
 def minimise(
     system: str, data: str, model: Path, criteria: str, batch_size: int, output: Path | None, as_json: bool
 ) -> None:
@@ -71,7 +72,7 @@ def minimise(
     else:
         for line in as_lines(result):
             click.echo(line)
-    tell_skipped(result.skipped)
+    print_skipped(result.skipped)
 
 
 def as_dict(result: Minimised) -> dict[str, Any]:

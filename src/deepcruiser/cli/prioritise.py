@@ -9,7 +9,8 @@ from typing import Any, Literal
 import click
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.cli.progress import tell_skipped, watching
+from deepcruiser.cli import options
+from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.findings.prioritise import Priorities
 from deepcruiser.findings.prioritise import prioritise as prioritise_data
@@ -21,8 +22,8 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 
 
 @click.command()
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
-@click.option("--data", required=True, metavar="PATH", help="The pool: a corpus on disk, or FILE.py:NAME.")
+@options.system
+@options.data("The pool: a corpus on disk, or FILE.py:NAME.")
 @click.option("--model", type=click.Path(path_type=Path), help="The model of the network, for novelty.")
 @click.option(
     "--by",
@@ -31,8 +32,8 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 )
 @click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
 @click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail on any other answer than the label.")
-@click.option("--batch-size", default=16, show_default=True, help="Inputs run at a time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.batch_size
+@options.json_output()
 def prioritise(
     system: str,
     data: str,
@@ -77,7 +78,7 @@ def prioritise(
             click.echo(f"{doubt:>8} {novelty:>7}  {verdict:5}  {printable(each.id)}")
         for line in _curve(result):
             click.echo(line, err=True)
-    tell_skipped(result.skipped)
+    print_skipped(result.skipped)
 
 
 def as_dict(result: Priorities) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import click
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.cli import options
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.findings.phrases import name_of
 from deepcruiser.findings.results import read_shrunk, shrink_tests
@@ -30,8 +31,8 @@ from deepcruiser.transformations import to_dict
 @click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
-@click.option("--batch-size", default=16, show_default=True, type=click.IntRange(min=1), help="Mutants run at a time.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@options.batch_size
+@options.json_output()
 def shrink(
     folder: Path,
     numbers: tuple[int, ...],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.findings.alignment import WordError, word_errors
+from deepcruiser.findings.word_errors import WordError, word_errors
 from deepcruiser.normaliser import respace
 from deepcruiser.oracles import CharacterErrorRate, Oracle, SpanDisagreement, WordErrorRate
 

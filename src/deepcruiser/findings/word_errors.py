@@ -1,4 +1,4 @@
-"""Which words of two texts differ, word by word."""
+"""Which words of a transcript went wrong, and how."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Literal
 
 import jiwer
+
+from deepcruiser.alignment import aligned_words
 
 WordKind = Literal["spelling", "substitution", "deletion", "insertion"]
 
@@ -22,16 +24,15 @@ class WordError:
 
 def word_errors(reference: str, output: str) -> tuple[WordError, ...]:
     """The words that differ, in their order; a run of inserted words is one error per word."""
-    expected, words = reference.split(), output.split()
     errors: list[WordError] = []
-    for chunk in jiwer.process_words(reference, output).alignments[0]:
-        before = expected[chunk.ref_start_idx : chunk.ref_end_idx]
-        after = words[chunk.hyp_start_idx : chunk.hyp_end_idx]
-        if chunk.type == "delete":
+    for before, after in aligned_words(reference.split(), output.split()):
+        if before == after:
+            continue
+        if not after:
             errors += [WordError("deletion", word, "") for word in before]
-        elif chunk.type == "insert":
+        elif not before:
             errors += [WordError("insertion", "", word) for word in after]
-        elif chunk.type == "substitute":
+        else:
             for one, other in zip(before, after, strict=True):
                 errors.append(WordError("spelling" if is_near(one, other) else "substitution", one, other))
     return tuple(errors)
