@@ -52,7 +52,7 @@ def test_by_doubt_and_by_novelty() -> None:
 
 
 def test_by_both_is_by_the_mean_rank() -> None:
-    order = prioritise(model(), Unsure(), POOL).order
+    order = prioritise(model(), Unsure(), POOL, by="both").order
     doubts, values = [float(len(each.value)) for each in POOL], [novelty(each.value) for each in POOL]
 
     def rank(value: float, among: list[float]) -> float:
@@ -66,8 +66,10 @@ def test_by_both_is_by_the_mean_rank() -> None:
 
 
 def test_labels_judge_but_never_order() -> None:
-    judged = prioritise(model(), Unsure(), POOL, oracle=dc.Disagreement("text"))
-    blind = prioritise(model(), Unsure(), [Text(each.id, each.value) for each in POOL], oracle=dc.Disagreement())
+    judged = prioritise(model(), Unsure(), POOL, by="both", oracle=dc.Disagreement("text"))
+    blind = prioritise(
+        model(), Unsure(), [Text(each.id, each.value) for each in POOL], by="both", oracle=dc.Disagreement()
+    )
     assert [each.id for each in judged.order] == [each.id for each in blind.order]
     assert all(each.fails is None for each in blind.order)
     assert blind.curve == []
@@ -93,9 +95,9 @@ def test_wrong_use() -> None:
     with pytest.raises(dc.InputError, match="by must be 'doubt', 'novelty' or 'both', not 'length'"):
         prioritise(model(), Reader(), POOL, by="length")  # type: ignore[arg-type]
     with pytest.raises(dc.InputError, match="ordering by both needs a model"):
-        prioritise(None, Reader(), POOL)
+        prioritise(None, Reader(), POOL, by="both")
     with pytest.raises(dc.InputError, match="needs a system that says how unsure it is of an answer: order by novelty"):
-        prioritise(model(), Reader(), POOL)
+        prioritise(model(), Reader(), POOL, by="both")
 
 
 def test_the_command(tmp_path: Path) -> None:

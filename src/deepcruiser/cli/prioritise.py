@@ -24,11 +24,13 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 @click.command()
 @options.system
 @options.data("The pool: a corpus on disk, or FILE.py:NAME.")
-@click.option("--model", type=click.Path(path_type=Path), help="The model of the network, for novelty.")
+@click.option("--model", type=click.Path(path_type=Path), help="The model of the network; novelty needs it.")
 @click.option(
     "--by",
+    default="doubt",
+    show_default=True,
     type=click.Choice(["doubt", "novelty", "both"]),
-    help="Order by how unsure the system is, by how new its states are, or by both.  [default: both with a model]",
+    help="Order by how unsure the system is, by how new its states are, or by both.",
 )
 @click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
 @click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail on any other answer than the label.")
@@ -38,7 +40,7 @@ def prioritise(
     system: str,
     data: str,
     model: Path | None,
-    by: Literal["doubt", "novelty", "both"] | None,
+    by: Literal["doubt", "novelty", "both"],
     wer_above: float | None,
     disagreement: bool,
     batch_size: int,
@@ -47,8 +49,8 @@ def prioritise(
     """Order a pool of inputs so that failures come first.
 
     \b
-    deepcruiser prioritise --system asr.py:system --data pool/ --model asr.model
-    deepcruiser prioritise --system asr.py:system --data labelled/ --model asr.model --wer-above 0.3
+    deepcruiser prioritise --system asr.py:system --data pool/
+    deepcruiser prioritise --system asr.py:system --data labelled/ --by both --model asr.model --wer-above 0.3
 
     Labels are not needed, and never change the order. Where they exist, --wer-above or --disagreement judges the
     answers and shows how many failures come early, compared with a random order.
@@ -63,7 +65,7 @@ def prioritise(
             AbstractModel.load(model) if model is not None else None,
             system_from(system),
             data_from(data),
-            by=by or ("both" if model is not None else "doubt"),
+            by=by,
             oracle=oracle,
             batch_size=batch_size,
             watch=watch,

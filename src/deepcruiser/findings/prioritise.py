@@ -67,7 +67,7 @@ def prioritise(
     system: System,
     data: Iterable[Any],
     *,
-    by: By = "both",
+    by: By = "doubt",
     oracle: Oracle | None = None,
     batch_size: int = 16,
     watch: Callable[[Progress], None] | None = None,
