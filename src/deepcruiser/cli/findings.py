@@ -84,7 +84,7 @@ def findings(
         for line in _lines(record, found, group_of):
             click.echo(line)
     status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
-    if status:
+    if reason:
         click.echo(reason, err=True)
     sys.exit(status)
 
