@@ -33,7 +33,7 @@ COMMANDS = {
     "transcribe": "Transcribe recordings with the built-in recogniser.",
 }
 #: Commands that write their only file at the end.
-_WRITE_AT_THE_END = ("profile", "cover", "export")
+_WRITE_AT_THE_END = ("profile", "cover")
 
 
 class Commands(click.Group):
