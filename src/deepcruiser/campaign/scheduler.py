@@ -1,4 +1,4 @@
-"""What to try next: which test to mutate and how. The paper leaves both to heuristics: Select(Q), PickTransform(a)."""
+"""What to try next: Select(Q), which the paper leaves to heuristics, and PickTransform(a), which is random there."""
 
 from __future__ import annotations
 
