@@ -38,7 +38,7 @@ def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert result.exit_code == 0, result.output
     assert "here/report.html" in result.stdout
     assert "<title>" in Path("here/report.html").read_text(encoding="utf-8")
-    (command,) = [line for line in result.stdout.splitlines() if "Run it again: " in line]
+    (command,) = [line for line in result.stdout.splitlines() if "Replay it: " in line]
     result = run(main, command.split("deepcruiser ")[1].split())
     assert result.exit_code == 1, result.output
     assert "fails as before: the same input, the same answer, the same states" in result.stdout

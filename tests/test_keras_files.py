@@ -271,7 +271,7 @@ def test_the_recogniser_of_somebody_else(shared: Path) -> None:
     tests = sorted(corpus[5::130], key=lambda sample: len(sample.input))[:10]
     runs = system.run([sample.input for sample in tests])
     rate = dc.CharacterErrorRate()
-    scores = [rate.score(sample.text, run.output) for sample, run in zip(tests, runs, strict=True)]  # type: ignore[arg-type]
+    scores = [rate.score(sample.text, run.output) for sample, run in zip(tests, runs, strict=True)]
     assert 0.2 < np.mean(scores) < 0.6
     assert all(run.traced.size == 200 and len(run.traced) > 50 for run in runs)
 

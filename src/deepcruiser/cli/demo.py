@@ -76,7 +76,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
 
     report, words_wrong, seeds = _measured(system, model)
     count = len(builtin.data(SYSTEM))
-    say(f"\n3. What {count} new recordings, {words_wrong:.1%} of their words wrong, cover of {model.name}:")
+    say(f"\n3. Coverage of {model.name} by {count} new recordings (word error rate {words_wrong:.1%}):")
     for criterion in FIVE:
         say(f"   {criterion.name:8} {report[criterion]:8.2%}")
 
@@ -87,16 +87,17 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     ]
     guided, unguided = map(summary, campaigns)
     runs, count = guided["runs"], len(seeds)
-    say(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error: the sound is")
-    say("   changed as a listener would not mind, and a test fails if any word is wrong")
+    say(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error, with changes")
+    say("   that a listener would barely notice; a test fails if any word is wrong")
     for line in _compared(guided, unguided):
         say(f"   {line}")
     for test in guided["worst"][:1]:
         say("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
-        say(f"   Run it again: {program(ctx)} replay {output / 'campaign'} {test['number']}")
+        say(f"   Replay it: {program(ctx)} replay {output / 'campaign'} {test['number']}")
     page = output / "report.html"
     write_page([CampaignData(output / name) for name in CAMPAIGNS], page, embed=25)
-    say(f"\n5. The report, to see and to hear: {page}\n\nYour own network next: {program(ctx)} profile --help")
+    say(f"\n5. The report with pictures and sounds: {page}")
+    say(f"\nNext, profile your own network: {program(ctx)} profile --help")
     if as_json:
         new = {"words_wrong": words_wrong, **{each.criterion.name: each.value for each in report.coverages}}
         found = {"new": new, "guided": guided, "unguided": unguided, "report": str(page)}
@@ -139,7 +140,7 @@ def _compared(guided: dict[str, Any], unguided: dict[str, Any]) -> list[str]:
     return [
         row("", "guided by BSCov", "without guide"),
         row("failing inputs", guided["failing_inputs"], unguided["failing_inputs"]),
-        row("made of seeds", guided["failing_seeds"], unguided["failing_seeds"]),
+        row("seeds with a failure", guided["failing_seeds"], unguided["failing_seeds"]),
         row("BSCov of the seeds", *(f"{each['start']:.2%}" for each in coverage)),
         row("BSCov of all runs", *(f"{each['executed']:.2%}" for each in coverage)),
     ]

@@ -88,7 +88,7 @@ from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_scree
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="Number of runs that planning is ahead of judging.  [default: two batches]",
+    help="Number of runs that planning is ahead of judging.  [default: two batches; one run with --batch-size 1]",
 )
 @click.option(
     "--workers",
