@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import deepcruiser as dc
+from deepcruiser.campaign.events import Event
 from deepcruiser.campaign.spec import Component
 from deepcruiser.systems.builtin import bracket_changes
 
@@ -94,3 +95,9 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     for budget in ("minutes", "runs", "until_coverage"):
         meta["spec"].pop(budget, None)
     return {**found, "meta": sorted(meta.items())}
+
+
+def event_fields(event: Event) -> tuple[Any, ...]:
+    """An event as values that can be compared."""
+    visits = None if event.visits is None else [array.tolist() for array in event.visits.arrays]
+    return (*(getattr(event, each.name) for each in fields(event) if each.name != "visits"), visits)
