@@ -91,5 +91,6 @@ def main() -> None:
     becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
     ways that keep their meaning, keeps those that reach more of the model, and saves those that the network gets wrong.
 
-    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 130 interrupted.
+    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 3 too many seeds are
+    wrong (fuzz, findings), 130 interrupted.
     """

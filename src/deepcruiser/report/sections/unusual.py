@@ -96,7 +96,7 @@ def _markdown(data: Data) -> Iterator[str]:
             for row in each["rows"]
         ]
         if rows:
-            yield from markdown_table(["cells outside", "runs", "median", "a tenth exceed", "most"], rows)
+            yield from markdown_table(["cells outside", "runs", "median", "90th percentile", "maximum"], rows)
 
 
 UNUSUAL = Section("unusual", "Distance from training", _data, text=_text, markdown=_markdown, shown=_shown)
