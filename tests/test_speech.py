@@ -40,9 +40,13 @@ def test_a_batch_of_32_and_one_by_one_agree(english: English, seeds: list[dc.Sam
         (alone,) = english.run([one])
         assert alone.output == run.output
         assert len(alone.traced) == len(run.traced) == Recogniser.steps(len(one.resample(RATE)))  # type: ignore[union-attr]
-        # Sums in single precision, in another order; the largest difference seen is 2.3e-4.
-        np.testing.assert_allclose(alone.traced.states, run.traced.states, atol=1e-3)
-        np.testing.assert_allclose(alone.traced.inputs, run.traced.inputs, atol=1e-3)
+        # Sums in single precision, in another order. A recording in which a state turns quickly reaches 2.3e-4 for a
+        # moment, all others 2e-5; in the mean the differences are below 1e-6.
+        for one_way, other_way in ((alone.traced.states, run.traced.states), (alone.traced.inputs, run.traced.inputs)):
+            difference = np.abs(np.asarray(one_way) - np.asarray(other_way))
+            assert difference.mean() < 5e-6
+            assert np.percentile(difference, 99.9) < 1e-4
+            assert difference.max() < 1e-3
 
 
 def test_it_is_trained(english: English, seeds: list[dc.Sample]) -> None:

@@ -97,7 +97,7 @@ def calibration_text(monitor: Monitor) -> str:
     low, high = calibration.interval
     return (
         f"**Alarms** of the monitor, calibrated on {len(calibration.clean):,} clean inputs to raise them for "
-        f"{percent(calibration.alarm_rate)} (with so many inputs, {percent(low)} to {percent(high)})."
+        f"{percent(calibration.alarm_rate)} (with this number of inputs, {percent(low)} to {percent(high)})."
     )
 
 
