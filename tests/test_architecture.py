@@ -15,6 +15,7 @@ LAYERS = (
     ("atomic", "spooled_rows"),
     ("archive",),
     ("audio", "trace"),
+    ("serialise",),
     ("corpora", "decoding", "features", "transformations", "stream"),
     ("abstraction",),
     ("criteria", "export", "normaliser"),

@@ -13,8 +13,8 @@ import torch
 from torch import nn
 
 import deepcruiser as dc
-from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.campaign.spec import Component
+from deepcruiser.serialise import digest_of
 from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import PAPER
 from tests.support import toy

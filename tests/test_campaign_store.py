@@ -18,8 +18,8 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
-from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.campaign.store import Store
+from deepcruiser.serialise import digest_of
 from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import Validity, from_dict, to_dict
 from deepcruiser.transformations.recipe import UnknownChange

@@ -11,8 +11,8 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.findings.corpus import MANIFESTS, export_failures, export_queue
+from deepcruiser.serialise import digest_of
 from tests.support.toy import Reader, campaign, model
 
 

@@ -18,9 +18,9 @@ from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.findings.severity import NO_CHANGE, parameters, severity
 from deepcruiser.findings.shrink import PRECISION, Recipe, Shrunk, search, shrink
+from deepcruiser.serialise import digest_of
 from deepcruiser.transformations import NAMES, AddWhiteNoise, ChangeSpeed, ChangeVolume, LowPassFilter, Trim
 from deepcruiser.transformations import series as series_changes
 

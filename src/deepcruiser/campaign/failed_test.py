@@ -9,7 +9,7 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
-from deepcruiser.campaign.serialise import summarise
+from deepcruiser.serialise import summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
 

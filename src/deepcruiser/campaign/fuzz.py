@@ -27,7 +27,6 @@ from deepcruiser.campaign.mutations import Mutations, never_invalid
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.campaign.serialise import digest_of, summarise
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component, mutations_component, unknown
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import MODEL, Store
@@ -35,6 +34,7 @@ from deepcruiser.campaign.versions import versions
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.oracles import Oracle
+from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
 

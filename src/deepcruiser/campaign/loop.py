@@ -14,10 +14,10 @@ from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
 from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs
-from deepcruiser.campaign.serialise import decode, encode
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.verdict import moved_reference, verdict
 from deepcruiser.oracles import Oracle
+from deepcruiser.serialise import decode, encode
 
 
 @dataclass(frozen=True, eq=False)

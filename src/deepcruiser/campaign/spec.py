@@ -14,10 +14,10 @@ from typing import Any, Self, TypeVar
 from deepcruiser.campaign.guide import BASELINES, Guide
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import PICK, SELECT, Scheduler, scheduler
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
+from deepcruiser.serialise import summarise
 
 T = TypeVar("T")
 #: The least values of numbers.

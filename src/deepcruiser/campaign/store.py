@@ -24,9 +24,9 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.database import DATABASE, FORMAT, locked, pack, to_read, to_write, unpack, usable
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.loop import Step
-from deepcruiser.campaign.serialise import decode, encode, summarise
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
+from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
 MODEL = "abstract.model"

@@ -20,7 +20,6 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
 from deepcruiser.cli.replay_suite import replay_suite
@@ -29,6 +28,7 @@ from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.findings.suite import SUITE
 from deepcruiser.report.format import printable, quoted
+from deepcruiser.serialise import summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
 

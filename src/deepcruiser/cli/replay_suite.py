@@ -11,11 +11,11 @@ from typing import Any
 
 import click
 
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.campaign.verdict import Verdict
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.findings.suite import Case, Suite, located_system, run_case
 from deepcruiser.report.format import printable, quoted
+from deepcruiser.serialise import summarise
 
 
 def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:

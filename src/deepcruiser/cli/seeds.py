@@ -17,13 +17,13 @@ from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.campaign.verdict import verdict
 from deepcruiser.cli.campaign_options import load_data, oracle_options, spec_from
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.oracles import Oracle
+from deepcruiser.serialise import summarise
 from deepcruiser.stream import Progress
 
 if TYPE_CHECKING:

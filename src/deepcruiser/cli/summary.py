@@ -11,9 +11,9 @@ from deepcruiser.campaign.events import Event, Seeded
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.criteria import Criterion
 from deepcruiser.report.format import clock, counted, failure_text, group_of, printable, rate
+from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
 
 #: The number of failing tests to show.

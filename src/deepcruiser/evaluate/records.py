@@ -12,7 +12,7 @@ import numpy as np
 from deepcruiser import archive
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.campaign.executors.base import Problem
-from deepcruiser.campaign.serialise import decode, encode
+from deepcruiser.serialise import decode, encode
 from deepcruiser.trace import Run, Trace
 from deepcruiser.transformations import to_dict
 

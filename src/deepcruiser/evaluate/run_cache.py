@@ -18,9 +18,9 @@ from deepcruiser.campaign.executors.local import Made, execution, make, read_see
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.campaign.serialise import decode, digest_of, encode
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.records import Batch, Recipe, Record
+from deepcruiser.serialise import decode, digest_of, encode
 from deepcruiser.trace import Run, System
 from deepcruiser.transformations import to_dict
 

@@ -20,11 +20,11 @@ from deepcruiser.campaign.events import Event
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.serialise import digest_of, encode
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.findings.files import write_input
 from deepcruiser.findings.minimise import minimise_visits
+from deepcruiser.serialise import digest_of, encode
 from deepcruiser.transformations import to_dict
 
 

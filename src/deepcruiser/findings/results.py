@@ -11,10 +11,10 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.serialise import summarise
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.findings.cluster import oracle_of
 from deepcruiser.findings.shrink import Shrunk, Threshold, shrink
+from deepcruiser.serialise import summarise
 from deepcruiser.transformations import from_dict, to_dict
 
 #: For each system, by its fingerprint, the tests that were shrunk with it.

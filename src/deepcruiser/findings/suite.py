@@ -18,7 +18,6 @@ from typing import Any
 from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.local import execution, run_all
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.serialise import decode, digest_of, encode, summarise
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.corpora import Sample
@@ -26,6 +25,7 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError, Mismatch
 from deepcruiser.findings.files import sha256_of, write_input
 from deepcruiser.findings.finding import Finding
 from deepcruiser.oracles import Oracle
+from deepcruiser.serialise import decode, digest_of, encode, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
 

@@ -14,9 +14,9 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.executors.base import Execution, Executor, Problem
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs
-from deepcruiser.campaign.serialise import digest_of
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.oracles import is_finite
+from deepcruiser.serialise import digest_of
 from deepcruiser.trace import Run, System
 
 #: Why a mutant of the seed is not valid, or None: `invalid(seed, mutant)`.

@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as hnp
 
 import deepcruiser as dc
 from deepcruiser.campaign.database import pack, unpack
-from deepcruiser.campaign.serialise import decode, digest_of, encode, summarise
+from deepcruiser.serialise import decode, digest_of, encode, summarise
 
 edges = [2**bits - less for bits in (7, 14, 61) for less in (0, 1)]
 numbers = st.one_of(st.integers(0, 300), st.integers(0, 2**61), st.sampled_from(edges))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.audio import Audio
 from deepcruiser.errors import InputError
 from deepcruiser.trace import is_tensor
 
@@ -74,6 +75,8 @@ def encode(value: Any) -> Any:
         return {"array": base64.b64encode(buffer.getvalue()).decode()}
     if isinstance(value, np.generic):
         return encode(value.item())
+    if isinstance(value, Audio):
+        return {"audio": [value.rate, encode(value.samples)]}
     if isinstance(value, tuple):
         return {"tuple": [encode(item) for item in value]}
     if isinstance(value, list):
@@ -84,7 +87,7 @@ def encode(value: Any) -> Any:
         return value
     raise InputError(
         f"an answer of the type {type(value).__name__} cannot be stored to compare with: let the system give texts, "
-        "numbers or arrays, or lists, tuples or dictionaries of them"
+        "numbers, arrays or Audio, or lists, tuples or dictionaries of them"
     )
 
 
@@ -97,6 +100,8 @@ def decode(data: Any) -> Any:
     ((kind, held),) = data.items()
     if kind == "array":
         return np.lib.format.read_array(io.BytesIO(base64.b64decode(held)), allow_pickle=False)
+    if kind == "audio":
+        return Audio(decode(held[1]), held[0])
     if kind == "tuple":
         return tuple(decode(item) for item in held)
     return {decode(key): decode(item) for key, item in held}
