@@ -19,6 +19,7 @@ from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.sections import SECTIONS
 from deepcruiser.report.server import serving
+from deepcruiser.serialise import digest_of
 from tests.support import reports, toy
 
 #: What Chromium needs as root and without a screen, and so that it asks nobody for anything by itself.
@@ -216,19 +217,25 @@ def test_the_theme_is_switched_and_follows_the_system(opened: Callable[[str], An
     assert browser.execute_script(paper) == "rgb(255, 255, 255)"
 
 
-def test_the_command_to_run_again_is_copied(opened: Callable[[str], Any]) -> None:
-    browser = opened("texts")
-    command = find(browser, ".detail .command code").text
-    assert command.startswith("deepcruiser replay ")
-    find(browser, ".detail .copy").click()
-    eventually(lambda: find(browser, ".detail .copy").text == "Copied")
-
-
 def test_texts_are_compared_and_series_drawn(opened: Callable[[str], Any]) -> None:
     browser = opened("texts")
     assert texts(browser, ".detail ins")
     browser = opened("series")
     assert eventually(lambda: browser.find_elements("css selector", ".detail .uplot canvas"))
+
+
+@pytest.mark.parametrize("name", ["sounds", "texts", "series"])
+def test_the_code_to_copy_runs(opened: Callable[[str], Any], capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """Also that of campaigns begun in Python, of whose system the folder does not know where it is."""
+    browser = opened(name)
+    code = find(browser, ".detail .command:last-of-type code").text
+    assert len(browser.find_elements("css selector", ".detail .command")) == 1, "a command that cannot run"
+    find(browser, ".detail .copy").click()
+    eventually(lambda: find(browser, ".detail .copy").text == "Copied")
+    space: dict[str, Any] = {}
+    exec(code, space)
+    assert str(space["test"]) in capsys.readouterr().out
+    assert digest_of(space["value"]) == space["test"].digest or name == "sounds"  # which are stored in 16 bits
 
 
 def test_campaigns_side_by_side(opened: Callable[[str], Any]) -> None:

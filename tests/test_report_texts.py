@@ -21,6 +21,7 @@ from deepcruiser.cli import main
 from deepcruiser.errors import InputError
 from deepcruiser.report import page as page_module
 from deepcruiser.report.data import CampaignData
+from deepcruiser.report.format import markdown_text, quoted
 from deepcruiser.report.page import write_page
 from deepcruiser.report.server import serving
 from deepcruiser.report.text import as_markdown
@@ -71,11 +72,45 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
         "stopped": "",
     }
     data["campaigns"][0].update(more)  # type: ignore[index]
-    data["failures"][0].update(reference="`x` |\n| <b>", output="[y](z)", replay="deepcruiser replay x 1")  # type: ignore[index]
+    data["failures"][0].update(  # type: ignore[index]
+        reference="`x` |\n| <b>", output="[y](z)", seed_output="@x", text="<i>", replay="deepcruiser replay x 1"
+    )
     (row,) = [line for line in as_markdown(data).splitlines() if line.startswith("| 1 ")]
-    assert row.count("|") == 5
+    assert row.count("|") == 7
     assert not set("@`<[") & set(row)
     assert "://" not in row
+
+
+def test_every_form_has_the_input_that_is_text_and_the_answer_to_the_seed(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path / "x")
+    failed, system = campaign.failed, toy.Reader()
+    inputs = {seed.id: seed.input for seed in toy.seeds()}
+    for test in failed:
+        value = inputs[test.seed]
+        (run,) = system.run([value])
+        for change in test.recipe:
+            value = change(value)
+        assert (test.text, test.seed_output) == (value, run.output)
+    forms = [report(tmp_path / "x", how).stdout for how in ("--text", "--markdown", "--json")]
+    report(tmp_path / "x", "--junit", tmp_path / "x.xml")
+    bodies = [test[0].text or "" for test in ET.parse(tmp_path / "x.xml").getroot()[0] if len(test)]
+    assert [body for body in bodies if "\nunchanged seed: '" in body and "\ninput: '" in body] == bodies
+    shown = json.loads(forms[2])["failures"]
+    assert {test["number"]: (test["text"], test["seed_output"]) for test in shown} == {
+        test.number: (test.text, test.seed_output) for test in failed
+    }
+    assert f"      unchanged seed: {shown[0]['seed_output']!r}\n      input: {shown[0]['text']!r}" in forms[0]
+    assert f"| {markdown_text(repr(shown[0]['text']))} |" in forms[1]
+    (tmp_path / "mine.py").write_text("from tests.support import toy\nsystem, seeds = toy.Reader(), toy.seeds()\n")
+    file = tmp_path / "mine.py"
+    sources = [f"--system={file}:system", f"--data={file}:seeds", "--mutations=brackets"]
+    replayed = CliRunner().invoke(main, ["replay", str(tmp_path / "x"), str(shown[0]["number"]), *sources])
+    assert f"    unchanged seed: {shown[0]['seed_output']!r}\n    input: {shown[0]['text']!r}" in replayed.output
+
+
+def test_numbers_are_printed_in_six_digits() -> None:
+    assert quoted([(1.9420000000000002, 2.0)]) == "[(1.942, 2.0)]"
+    assert quoted({"a": 0.1 + 0.2}) == "{'a': 0.3}"
 
 
 def test_junit_lists_failing_tests_and_the_seeds_that_held(folder: Path, tmp_path: Path) -> None:

@@ -217,15 +217,17 @@ def test_a_long_history_stays_short(tmp_path: Path) -> None:
 
 def test_lines_tell_of_failures_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
-    found = campaign(tmp_path, runs=160, watch=lines(said.append))
+    found = campaign(tmp_path, runs=160, watch=lines(said.append, tmp_path))
     failures = [line for line in said if line.startswith("failing test")]
     assert len(failures) == len(found.failed) > 3
     assert sum("0 runs (" in line for line in said) == 1  # one in ten seconds
-    assert any("'high' became 'low'; t" in line and " -> Insert" in line for line in failures)
+    assert any(
+        "'high' became 'low'; unchanged seed: 'high'; input: '" in line and " -> Insert" in line for line in failures
+    )
     assert any("crash: ValueError: \\x1b[2Jtoo long for me; " in line for line in failures)
     monkeypatch.setattr(terminal, "INTERVAL", 0.0)
     said.clear()
-    campaign(tmp_path / "other", runs=160, watch=lines(said.append))
+    campaign(tmp_path / "other", runs=160, watch=lines(said.append, tmp_path))
     assert sum(" runs (" in line for line in said) == 11
 
 

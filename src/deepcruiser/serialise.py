@@ -66,6 +66,17 @@ def summarise(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else repr(value)
 
 
+def readable(value: Any) -> Any:
+    """An answer to print: numbers with six digits instead of all of them."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, list | tuple):
+        return type(value)(map(readable, value))
+    if isinstance(value, dict):
+        return {key: readable(item) for key, item in value.items()}
+    return value
+
+
 def encode(value: Any) -> Any:
     """A reference as JSON, without loss: `decode` gives it back, so that a resumed campaign compares alike."""
     value = _as_numpy(value)

@@ -9,7 +9,8 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
-from deepcruiser.serialise import summarise
+from deepcruiser.campaign.store import input_text
+from deepcruiser.serialise import readable, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
 
@@ -36,6 +37,8 @@ class FailedTest:
     #: SHA-256 of the input.
     digest: str
     visits: Visits | None = field(repr=False)
+    #: The system's answer to the unchanged seed.
+    seed_output: Any = None
     #: The campaign that it was found in, which knows the seeds.
     record: CampaignRecord | None = field(default=None, repr=False)
 
@@ -44,14 +47,15 @@ class FailedTest:
         """The failing test of an event, whose parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
         judged = event.reason, parent.reference, event.output, event.score, event.doubt, event.digest, event.visits
-        return cls(event.number, parent.seed, parent.position, recipe, *judged, record)
+        return cls(event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record)
 
     def __str__(self) -> str:
         steps = " -> ".join(map(str, self.recipe))
+        made = f"  unchanged seed: {readable(self.seed_output)!r}\n  {self.seed}: {steps}"
         if self.kind != "wrong":
-            return f"{self.kind}: {self.output}\n  {self.seed}: {steps}"
+            return f"{self.kind}: {self.output}\n{made}"
         score = f" ({self.score:.0%})" if isinstance(self.output, str) else ""
-        return f"{self.reference!r} became {self.output!r}{score}\n  {self.seed}: {steps}"
+        return f"{readable(self.reference)!r} became {readable(self.output)!r}{score}\n{made}"
 
     def to_dict(self) -> dict[str, Any]:
         """The failing test as JSON."""
@@ -62,10 +66,16 @@ class FailedTest:
             "kind": self.kind,
             "reference": summarise(self.reference),
             "output": summarise(self.output),
+            "seed_output": summarise(self.seed_output),
             "score": self.score,
             "doubt": self.doubt,
             "sha256": self.digest,
         }
+
+    @property
+    def text(self) -> str | None:
+        """The failing input, if it is a text; None of any other, and without a record."""
+        return None if self.record is None else input_text(self.record.folder, self.number)
 
     def make(self) -> Any:
         """The failing input, made again from its seed."""

@@ -31,6 +31,8 @@ class Test:
     parent: int | None
     reference: Any
     states: IntArray
+    #: The system's answer to the unchanged seed.
+    seed_output: Any = None
     picked: int = 0
     kept: int = 0
 
@@ -56,12 +58,14 @@ class Queue:
             return
         states = _NOTHING if event.visits is None else event.visits.states
         if isinstance(event, Seeded):
-            test = Test(event.number, event.seed, event.position, (), None, event.reference, states)
+            seed = event.number, event.seed, event.position
+            test = Test(*seed, (), None, event.reference, states, event.output)
         else:
             parent = self.tests[event.parent]
             parent.kept += 1
             recipe = (*parent.recipe, *event.changes)
-            test = Test(event.number, parent.seed, parent.position, recipe, parent.number, parent.reference, states)
+            seed = event.number, parent.seed, parent.position
+            test = Test(*seed, recipe, parent.number, parent.reference, states, parent.seed_output)
         self.tests[test.number] = test
         if self._allowed(test.recipe):
             self.live.append(test)

@@ -201,6 +201,14 @@ class Store:
             self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?)", (*run, *judged))
 
 
+def input_text(folder: Path, number: int) -> str | None:
+    """The input of a failing test as it is stored, if it is a text."""
+    try:
+        return (folder / "failed" / f"{number:06}.txt").read_text("utf-8", "replace")
+    except OSError:
+        return None
+
+
 def _visits(model: AbstractModel | None, data: bytes | None) -> Visits | None:
     if model is None or data is None:
         return None

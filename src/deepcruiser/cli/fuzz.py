@@ -207,7 +207,9 @@ def _next_steps(record: CampaignRecord, spec: CampaignSpec, output: Path, name: 
     if record.failed:
         lines.append(f"say what is wrong: {name} findings {output}")
         lines.append(f"run one again: {name} replay {output} {record.failed[0].number}")
-        lines.append(f"see and hear them: {name} report {output}")
+        lines.append(
+            f"see {'and hear ' if any((output / 'failed').glob('*.flac')) else ''}them: {name} report {output}"
+        )
     more = " (with more --runs)" if spec.runs is not None and len(record.runs) >= spec.runs else ""
     return "\n".join([*lines, f"resume: {spec.command_line(str(output), program=name)}{more}"])
 
@@ -248,7 +250,7 @@ def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: b
     if as_json_lines:
         yield lambda status: click.echo(json.dumps(status_dict(status)), file=out)
     elif plain or not has_screen():
-        yield lines(lambda line: click.echo(line, err=True), past)
+        yield lines(lambda line: click.echo(line, err=True), folder, past)
     else:
         with on_screen(url or os.fspath(folder), past) as watch:
             yield watch

@@ -167,8 +167,7 @@ def _moved(step: Any, noise: str | None) -> Any:
 
 
 def _lines(test: FailedTest, result: Replay, *, other: bool, states: bool) -> str:
-    """A test in two lines, then whether it still fails and what differs."""
-    first, second = failure_lines(failure_dict(test))
+    """A test in a few lines, then whether it still fails and what differs."""
     if result.fails and not result.differences:
         outcome = "fails as before: the same input, the same answer" + (", the same states" if states else "")
     elif result.fails:
@@ -177,7 +176,7 @@ def _lines(test: FailedTest, result: Replay, *, other: bool, states: bool) -> st
         outcome = f"fixed: {quoted(result.output)}"
     else:
         outcome = "does not fail any more: " + "; ".join(result.differences)
-    return f"{first}\n{second}\n    {printable(outcome, width=400)}"
+    return "\n".join([*failure_lines(failure_dict(test)), f"    {printable(outcome, width=400)}"])
 
 
 def _dict(test: FailedTest, result: Replay) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
-from deepcruiser.report.format import clock, counted, failure_text, group_of, printable, rate
+from deepcruiser.report.format import clock, counted, failure_details, failure_text, group_of, rate
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
 
@@ -66,8 +66,8 @@ def worst(failed: Sequence[FailedTest], count: int = WORST) -> list[FailedTest]:
 
 
 def failure_dict(test: FailedTest) -> dict[str, Any]:
-    """A failing test as JSON, with its recipe to read."""
-    return {**test.to_dict(), "recipe": [str(step) for step in test.recipe]}
+    """A failing test as JSON, with its recipe to read, and its input if that is a text."""
+    return {**test.to_dict(), "recipe": [str(step) for step in test.recipe], "text": test.text}
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -97,11 +97,11 @@ def as_text(found: dict[str, Any]) -> str:
 
 
 def failure_lines(test: dict[str, Any]) -> list[str]:
-    """A failing test in two lines: how it failed, and how it was made."""
+    """A failing test in a few lines: how it failed, and how it was made."""
     one_label = test["score"] == 1.0 and " " not in str(test["reference"])  # which is right or wrong, without degrees
     score = None if one_label else test["score"]
     summary = failure_text(test["kind"], test["reference"], test["output"], score=score)
-    return [f"{test['number']}: {summary}", f"    {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"]
+    return [f"{test['number']}: {summary}", *(f"    {line}" for line in failure_details(test))]
 
 
 def status_dict(status: Status) -> dict[str, Any]:

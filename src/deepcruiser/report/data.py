@@ -14,6 +14,7 @@ from deepcruiser.alignment import transcript_pieces
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import Component
+from deepcruiser.campaign.store import input_text
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.report.coverage_history import CoverageHistory, criteria_to_show
@@ -87,13 +88,10 @@ class CampaignData:
         return self.record.spec.command_line(os.fspath(self.folder)) if self.record.spec.system else ""
 
     def replay_command(self, number: int | None = None) -> str:
-        """The command that replays a failing test, or all of them; empty if the database is needed and damaged."""
-        if self.record.state == "damaged":
+        """The command that replays a failing test, or all of them; empty if the folder alone does not suffice."""
+        if self.record.state == "damaged" or not self.record.spec.system:
             return ""
-        parts = ["deepcruiser replay", shlex.quote(os.fspath(self.folder))]
-        parts += [str(number)] if number is not None else []
-        parts += [] if self.record.spec.system else ["--system FILE.py:NAME --data PATH"]
-        return " ".join(parts)
+        return shlex.join(["deepcruiser", "replay", os.fspath(self.folder), *([] if number is None else [str(number)])])
 
     def facts(self) -> dict[str, Any]:
         """What more than one section shows, as JSON holds it."""
@@ -139,6 +137,7 @@ class CampaignData:
         return {
             **summary,
             "recipe": [str(change) for change in test.recipe],
+            "text": input_text(self.folder, test.number),
             "position": test.position,
             "kinds": [to_dict(change)["name"] for change in test.recipe],
             "pieces": transcript_pieces(test.reference, test.output, by_character=by_character) if wrong else None,

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from deepcruiser.serialise import readable
+
 
 def printable(value: Any, *, width: int = 200) -> str:
     """A value on one line that is safe on every terminal: control characters escaped, cut off at `width`."""
@@ -16,7 +18,7 @@ def printable(value: Any, *, width: int = 200) -> str:
 
 def quoted(value: Any, *, width: int = 80) -> str:
     """An answer of a system, with texts in quotes so that an empty one can be seen."""
-    return printable(repr(value), width=width)
+    return printable(repr(readable(value)), width=width)
 
 
 def failure_text(kind: str, reference: Any, output: Any, *, score: float | None = None) -> str:
@@ -24,6 +26,13 @@ def failure_text(kind: str, reference: Any, output: Any, *, score: float | None 
     if kind != "wrong":
         return f"{kind}: {printable(output, width=120)}"
     return f"{quoted(reference)} became {quoted(output)}" + ("" if score is None else f" ({score:.0%})")
+
+
+def failure_details(test: Mapping[str, Any]) -> list[str]:
+    """More of a failing test, a line each: the answer to the unchanged seed, an input that is text, and the recipe."""
+    text = [] if test["text"] is None else [f"input: {quoted(test['text'], width=200)}"]
+    recipe = printable(f"{test['seed']}: {' -> '.join(test['recipe'])}")
+    return [f"unchanged seed: {quoted(test['seed_output'])}", *text, recipe]
 
 
 def percent(share: float) -> str:

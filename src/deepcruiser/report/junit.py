@@ -10,7 +10,7 @@ from typing import Any
 
 from deepcruiser.atomic import atomic_write
 from deepcruiser.report.data import ReportData
-from deepcruiser.report.format import failure_text
+from deepcruiser.report.format import failure_details, failure_text
 
 #: Characters that XML 1.0 cannot hold, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -53,8 +53,8 @@ def _case(suite: ET.Element, campaign: str, test: Mapping[str, Any]) -> None:
         case, "error" if test["kind"] in _ERRORS else "failure", type=_xml(test["kind"]), message=_xml(message)
     )
     body.text = _xml(
-        f"{message}\nscore: {test['score']:g}\n{test['seed']}: {' -> '.join(test['recipe'])}\n"
-        + (f"replay it: {test['replay']}\n" if test["replay"] else "")
+        "\n".join([message, f"score: {test['score']:g}", *failure_details(test)])
+        + (f"\nreplay it: {test['replay']}\n" if test["replay"] else "\n")
     )
 
 

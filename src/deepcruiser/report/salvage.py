@@ -72,4 +72,5 @@ def _failed_test(data: Mapping[str, Any]) -> FailedTest:
         doubt=None,
         digest=str(data["sha256"]),
         visits=None,
+        seed_output=data.get("seed_output"),
     )

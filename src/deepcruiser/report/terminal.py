@@ -8,15 +8,18 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.live import Live
 
 from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.state import State
-from deepcruiser.report.format import clock, failure_text, printable, rate
+from deepcruiser.campaign.store import input_text
+from deepcruiser.report.format import clock, failure_details, failure_text, printable, rate
 from deepcruiser.report.history import History, Reading
 from deepcruiser.report.screen import hint, screen
 
@@ -29,7 +32,7 @@ INTERVAL = 10.0
 _MOST_PRINTED = 1 << 20
 
 
-def lines(say: Callable[[str], None], past: Past = ()) -> Watch:
+def lines(say: Callable[[str], None], folder: Path, past: Past = ()) -> Watch:
     """A `watch` function that prints each failing test at once, and a status line every ten seconds."""
     history, last = History(past), -INTERVAL
 
@@ -37,7 +40,7 @@ def lines(say: Callable[[str], None], past: Past = ()) -> Watch:
         nonlocal last
         for event in status.events:
             if isinstance(event, Ran) and event.outcome == "failed":
-                say(failure_line(event, status.state))
+                say(failure_line(event, status.state, input_text(folder, event.number)))
         reading = history.add(status)
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
@@ -63,12 +66,12 @@ def status_line(reading: Reading) -> str:
     )
 
 
-def failure_line(event: Ran, state: State) -> str:
-    """A failing test in a line: what went wrong, and the recipe of its input."""
-    parent = state.queue.tests[event.parent]
-    steps = " -> ".join(map(str, (*parent.recipe, *event.changes)))
-    summary = failure_text(event.reason, parent.reference, event.output)
-    return f"failing test {event.number}: {summary}; {printable(f'{parent.seed}: {steps}')}"
+def failure_line(event: Ran, state: State, text: str | None) -> str:
+    """A failing test in a line: what went wrong, and how it was made."""
+    test = FailedTest.of(event, state.queue.tests[event.parent])
+    summary = failure_text(test.kind, test.reference, test.output)
+    described = {**test.to_dict(), "recipe": list(map(str, test.recipe)), "text": text}
+    return f"failing test {event.number}: {'; '.join([summary, *failure_details(described)])}"
 
 
 def has_screen() -> bool:

@@ -23,7 +23,12 @@ function oneTest(test, data, sounds) {
     { class: "row" },
     element("td", {}, number.format(test.number)),
     element("td", {}, campaign.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
-    element("td", { class: "what" }, element("div", { class: "clamp" }, ...difference)),
+    element(
+      "td",
+      { class: "what" },
+      textOf(test) == null ? null : element("div", { class: "clamp input" }, textOf(test)),
+      element("div", { class: "clamp" }, ...difference),
+    ),
     data.campaigns.length > 1
       ? element(
           "td",
@@ -75,6 +80,29 @@ function oneSide(test, side) {
   ]);
 }
 
+/** Code that reads the failing input, and runs the system on it where the campaign's folder says which that is. */
+function pythonCode(test, campaign) {
+  const text = JSON.stringify;
+  const read = {
+    sound: () => `dc.Audio.read(${text(`${campaign.folder}/${test.input.mutant.file}`)})`,
+    text: () => "test.text",
+    series: () => `np.load(${text(`${campaign.folder}/${test.input.mutant.file}`)})`,
+  }[test.input.form];
+  const runs = read && campaign.system;
+  const lines = [
+    test.input.form === "series" ? "import numpy as np\n" : null,
+    "import deepcruiser as dc",
+    runs ? "from deepcruiser.cli.resolve import system_from" : null,
+    "",
+    `test = dc.CampaignRecord.open(${text(campaign.folder)})[${test.number}]`,
+    "print(test)",
+    read ? `value = ${read()}` : null,
+    runs ? `print(system_from(${text(campaign.system)}).run([value])[0].output)` : null,
+    read && !runs ? "# with your system: print(system.run([value])[0].output)" : null,
+  ];
+  return lines.filter((line) => line !== null).join("\n");
+}
+
 function details(test, data, sounds) {
   const campaign = data.campaigns[test.campaign];
   const parts = [];
@@ -95,11 +123,16 @@ function details(test, data, sounds) {
   } else {
     parts.push(element("h4", {}, test.kind), element("p", { class: "answer raw" }, plain(test.output)));
   }
-  parts.push(showInput(test, data, sounds));
+  parts.push(
+    element("h4", {}, "Answer to the unchanged seed"),
+    element("p", { class: "answer" }, plain(test.seed_output) || "(empty)"),
+    showInput(test, data, sounds),
+  );
   parts.push(
     element("h4", {}, `Recipe: changes to the seed ${test.seed}, in order`),
     element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))),
   );
   if (test.replay) parts.push(element("h4", {}, "Replay it"), commandBox(test.replay));
+  parts.push(element("h4", {}, "In Python"), commandBox(pythonCode(test, campaign)));
   return element("div", {}, ...parts);
 }

@@ -135,7 +135,13 @@ function selected(data) {
     if (table.kind && test.kind !== table.kind) return false;
     if (table.change && !test.kinds.includes(table.change)) return false;
     if (table.where && test.elsewhere !== table.where) return false;
-    test.text ??= [test.number, test.seed, plain(test.reference), plain(test.output), ...test.recipe]
+    test.text ??= [
+      test.number,
+      test.seed,
+      ...[test.reference, test.output, test.seed_output].map(plain),
+      ...test.recipe,
+      textOf(test) || "",
+    ]
       .join(" ")
       .toLowerCase();
     return words.every((word) => test.text.includes(word));
@@ -155,7 +161,14 @@ function selected(data) {
 }
 
 function plain(value) {
-  return typeof value === "string" ? value : JSON.stringify(value);
+  if (typeof value === "string") return value;
+  return JSON.stringify(value, (_, part) => (typeof part === "number" ? Number(part.toPrecision(6)) : part));
+}
+
+/** The input of a failing test, if it is a text. */
+function textOf(test) {
+  if (test.input.form !== "text") return null;
+  return test.input.pieces ? test.input.pieces.map((piece) => piece[1]).join("") : test.input.mutant.text;
 }
 
 function head(data, again) {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepcruiser.report.data import ReportData
-from deepcruiser.report.format import failure_text, markdown_table, printable, quoted
+from deepcruiser.report.format import failure_details, failure_text, markdown_table, quoted
 from deepcruiser.report.section import Data, Section
 
 #: Failing tests listed as text; the page lists the others too.
@@ -31,6 +31,7 @@ def _page_data(report: ReportData) -> list[dict[str, Any]]:
         campaign = report.campaigns[test["campaign"]]
         test = {**test, "input": campaign.inputs.of(test["number"], test["position"])}
         key = test["campaign"], test.pop("sha256")
+        del test["text"]  # which its pieces hold
         test |= {"again": True} if key in inputs else {}
         inputs.add(key)
         room -= len(json.dumps(test))
@@ -47,7 +48,7 @@ def _text(data: Data) -> Iterator[str]:
         score = test["score"] if data["campaigns"][test["campaign"]]["measure"] else None
         summary = failure_text(test["kind"], test["reference"], test["output"], score=score)
         yield f"  {_name(test, data)}{' (new)' if test.get('elsewhere') == 'new' else ''}: {summary}"
-        yield f"      {printable(test['seed'] + ': ' + ' -> '.join(test['recipe']))}"
+        yield from (f"      {line}" for line in failure_details(test))
     if (rest := len(data["failures"]) - _LISTED) > 0:
         yield f"  and {rest:,} more"
 
@@ -57,8 +58,9 @@ def _markdown(data: Data) -> Iterator[str]:
     if worst:
         yield f"<details><summary>The worst {len(worst)} failing tests</summary>"
         yield ""
-        rows = [[_name(test, data), *_sides(test), f"{test['seed']}: {' → '.join(test['recipe'])}"] for test in worst]
-        yield from markdown_table(["test", "expected", "got", "recipe"], rows)
+        texts = any(test["text"] is not None for test in worst)
+        heads = ["test", *(["input"] if texts else []), "expected", "unchanged seed", "got", "recipe"]
+        yield from markdown_table(heads, [_row(test, data, texts=texts) for test in worst])
         yield "</details>"
 
 
@@ -67,9 +69,12 @@ def _name(test: Data, data: Data) -> str:
     return f"{data['campaigns'][test['campaign']]['name']} {test['number']}" if several else str(test["number"])
 
 
-def _sides(test: Data) -> tuple[str, str]:
+def _row(test: Data, data: Data, *, texts: bool) -> list[str]:
+    text = [] if not texts else ["" if test["text"] is None else quoted(test["text"])]
     output = quoted(test["output"])
-    return quoted(test["reference"]), output if test["kind"] == "wrong" else f"{test['kind']}: {output}"
+    got = output if test["kind"] == "wrong" else f"{test['kind']}: {output}"
+    recipe = f"{test['seed']}: {' → '.join(test['recipe'])}"
+    return [_name(test, data), *text, quoted(test["reference"]), quoted(test["seed_output"]), got, recipe]
 
 
 FAILURES = Section(

@@ -34,14 +34,18 @@ def _of(campaign: CampaignData) -> dict[str, Any]:
 
 
 def _text(data: Data) -> Iterator[str]:
-    if data["failures"]:
-        worst = data["failures"][0]
-        yield f"replay the worst: {worst['replay']}"
+    if replay := _worst(data):
+        yield f"replay the worst: {replay}"
 
 
 def _markdown(data: Data) -> Iterator[str]:
-    if data["failures"]:
-        yield f"Replay the worst: {markdown_code(data['failures'][0]['replay'])}"
+    if replay := _worst(data):
+        yield f"Replay the worst: {markdown_code(replay)}"
+
+
+def _worst(data: Data) -> str:
+    """The command that replays the worst failing test, if there is one."""
+    return str(data["failures"][0]["replay"]) if data["failures"] else ""
 
 
 REPRODUCE = Section(
