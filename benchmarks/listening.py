@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from pesq import pesq
 from pystoi import stoi
+from scipy import stats
 
 from deepcruiser.audio import Audio
 from deepcruiser.corpora import read_corpus
@@ -42,6 +43,7 @@ from deepcruiser.transformations import (
     allowed,
     apply,
 )
+from deepcruiser.transformations.severity import severity
 from deepcruiser.transformations.validity import distance_db
 
 Change = Callable[[Audio], Audio]
@@ -116,6 +118,37 @@ def gate(speech: Sequence[Audio], change: Change, rejected: Counter[str]) -> str
     return f"{np.median(distances):.1f} ({max(distances):.1f}) | {count}"
 
 
+def severities(speech: Sequence[Audio], count: int) -> None:
+    """PESQ and STOI of recipes of one to three changes that keep the length, by the severity of the recipe."""
+    rng = np.random.default_rng(0)
+    drawn: list[tuple[float, float, float]] = []
+    for number in range(count):
+        groups: list[tuple[type[Transformation], ...]] = [VOLUME, CLEARNESS, (DRC,)]
+        chosen = [groups[i] for i in rng.permutation(3)[: rng.integers(1, 4)]]
+        recipe = [kinds[rng.integers(len(kinds))].draw(rng) for kinds in chosen]
+        audio = speech[number % len(speech)]
+        mutant = apply(recipe, audio)
+        quality, clarity = pesq(RATE, audio.samples, mutant.samples, "wb"), stoi(audio.samples, mutant.samples, RATE)
+        drawn.append((severity(recipe), quality, clarity))
+    amounts, quality, clarity = np.array(drawn).T
+    row("severity", "recipes", "PESQ, mean (5 %)", "STOI, mean (5 %)")
+    row("---", "---:", "---:", "---:")
+    for low, high in itertools.pairwise((0, 0.25, 0.5, 0.75, 1, 1.5, 2.5)):
+        inside = (amounts >= low) & (amounts < high)
+        if inside.any():
+            means = [
+                f"{some[inside].mean():.{digits}f} ({np.percentile(some[inside], 5):.{digits}f})"
+                for some, digits in ((quality, 2), (clarity, 3))
+            ]
+            row(f"{low:g} to {high:g}", str(inside.sum()), *means)
+    lost = (4.644 - quality) / 1.86 + (1 - clarity) / 0.058  # the losses of the strongest changes of the paper's
+    found = (stats.spearmanr(amounts, loss).statistic for loss in (4.644 - quality, 1 - clarity, lost))
+    print(
+        "\nrank correlation of severity with the loss of PESQ, of STOI, of both: "
+        + ", ".join(f"{r:.2f}" for r in found)
+    )
+
+
 def stopped(speech: Sequence[Audio]) -> None:
     """The share of changed utterances that the validity gate rejects."""
     following = dict(zip(map(id, speech), [*speech[1:], speech[0]], strict=True))
@@ -188,6 +221,8 @@ def main() -> None:
         )
     print()
     stopped(speech)
+    print()
+    severities(speech, 5 * len(speech))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,11 +17,11 @@ from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.findings.severity import NO_CHANGE, parameters, severity
 from deepcruiser.findings.shrink import PRECISION, Recipe, Shrunk, search, shrink
 from deepcruiser.serialise import digest_of
 from deepcruiser.transformations import NAMES, AddWhiteNoise, ChangeSpeed, ChangeVolume, LowPassFilter, Trim
 from deepcruiser.transformations import series as series_changes
+from deepcruiser.transformations.severity import parameters
 
 SOUND = dc.Audio(np.sin(np.arange(8000) / 9).astype(np.float32), 16000)
 
@@ -128,21 +127,7 @@ def test_every_number_has_a_value_without_change_or_is_a_place_or_a_seed() -> No
     left_alone = {"seed", "where", "start"}
     for kind in NAMES.values():
         numbers = set(kind.RANGES) - left_alone
-        change = kind.draw(np.random.default_rng(0)) if kind.__name__ != "AddBackgroundNoise" else None
-        known = set(parameters(change, SOUND)) if change is not None else set(NO_CHANGE[kind])
-        assert known == numbers, kind
-
-
-def test_severity() -> None:
-    assert severity(()) == 0
-    assert severity((ChangeVolume(0),)) == 0
-    assert severity((ChangeVolume(-10),)) == severity((ChangeVolume(10),)) == 1
-    assert severity((ChangeSpeed(1.15), ChangeVolume(5))) == pytest.approx(1.5)
-    assert severity((AddWhiteNoise(30, 1),)) == 1
-    assert severity((AddWhiteNoise(50, 1),)) == pytest.approx(0.1), "20 dB less are a tenth"
-    assert severity((LowPassFilter(8000),), SOUND) == 0
-    assert severity((LowPassFilter(3400),), SOUND) == 1
-    assert severity(("an own change without parameters",)) == 1
+        assert set(parameters(kind, SOUND)) == numbers, kind
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from deepcruiser.errors import InputError
 from deepcruiser.normaliser import check_differences, normalise, respace
-from deepcruiser.trace import is_tensor
+from deepcruiser.trace import Run, is_tensor
 from deepcruiser.transformations import Transformation
 
 #: What is compared with: the text that came with the seed, or the system's own answer to the seed.
@@ -27,7 +27,8 @@ class Oracle(Protocol):
     """What decides whether an answer is a failure.
 
     An oracle whose reference does not stay the same, since transformations move it, also has a method
-    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant: see `SpanDisagreement`.
+    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant: see `SpanDisagreement`. One that
+    knows how near an answer is to failing may have a method `distance(reference, run)`, the greater the nearer.
     """
 
     @property
@@ -46,6 +47,29 @@ class Oracle(Protocol):
     def fails(self, score: float) -> bool:
         """Whether a score is a failure."""
         ...
+
+
+def distance(oracle: Oracle, reference: Any, run: Run) -> float | None:
+    """How near an answer is to failing, the greater the nearer: what a scheduler follows while failures are rare.
+
+    That of the oracle's own method `distance(reference, run)`, if it has one. Otherwise the loss of the reference by
+    the scores, else the doubt, else the oracle's score. Six digits are kept, so that the last bits of a network's
+    scores change no plan.
+    """
+    own = getattr(oracle, "distance", None)
+    value = _distance(oracle, reference, run) if own is None else own(reference, run)
+    if not isinstance(value, int | float | np.number | None):
+        raise InputError(f"the distance by {oracle.name!r} must be a number, not {value!r}")
+    return None if value is None else float(f"{value:.6g}")
+
+
+def _distance(oracle: Oracle, reference: Any, run: Run) -> float | None:
+    from deepcruiser.decoding.scores import loss_of  # with torch
+
+    loss = None if run.scores is None else loss_of(run.scores, reference)
+    if loss is not None or run.doubt is not None:
+        return run.doubt if loss is None else loss
+    return oracle.score(reference, run.output)
 
 
 @dataclass(frozen=True)

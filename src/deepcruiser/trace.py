@@ -78,17 +78,31 @@ class Trace:
 
 
 @dataclass(frozen=True, eq=False)
+class Scores:
+    """What a network makes of every class: log-probabilities [steps, classes], or [classes] for one answer.
+
+    `classes` has the symbol or label of each class. With a `blank`, a class that says nothing, the symbols of the steps
+    make up a text (connectionist temporal classification). Half precision, so that a recording takes a few kilobytes.
+    """
+
+    values: npt.NDArray[np.float16]
+    classes: tuple[str, ...]
+    blank: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Run:
     """The result for one input: the system's output (a text, a label, an array), its trace, and its doubt.
 
     A system that does not show its states gives no trace; it can be fuzzed, but not profiled. `doubt` is higher when
     the system is less sure of its output (see `deepcruiser.decoding.doubt`). It is None where it is unknown, and a
-    NaN or infinite value becomes None.
+    NaN or infinite value becomes None. With `scores`, a campaign knows how far an answer is from failing.
     """
 
     output: Any
     trace: Trace | None = None
     doubt: float | None = None
+    scores: Scores | None = None
 
     def __post_init__(self) -> None:
         if self.doubt is None:

@@ -21,7 +21,7 @@ from deepcruiser.errors import FileError
 DATABASE = "campaign.db"
 
 #: The version of the folder's format.
-FORMAT = 2
+FORMAT = 3
 
 SCHEMA = """
 PRAGMA journal_mode = WAL;
@@ -29,11 +29,11 @@ BEGIN;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS seeds (
     position INTEGER PRIMARY KEY, seed TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, output TEXT,
-    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB
+    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL
 );
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, changes TEXT NOT NULL, outcome TEXT NOT NULL,
-    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB
+    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL
 );
 CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL);
 COMMIT;

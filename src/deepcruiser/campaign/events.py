@@ -30,6 +30,7 @@ class Seeded:
     doubt: float | None
     digest: str
     visits: Visits | None
+    distance: float | None = None
 
     @property
     def number(self) -> int:
@@ -42,7 +43,7 @@ class Ran:
     """A mutant was made and run.
 
     `changes` were applied to the test `parent`. `reason` is the kind of failure, or why the mutant was rejected.
-    `digest` is the SHA-256 of the input.
+    `digest` is the SHA-256 of the input, and `distance` how near the answer is to failing, the greater the nearer.
     """
 
     number: int
@@ -55,6 +56,7 @@ class Ran:
     doubt: float | None
     digest: str
     visits: Visits | None
+    distance: float | None = None
 
 
 Event = Seeded | Ran

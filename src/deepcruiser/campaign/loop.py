@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -75,7 +77,23 @@ def judge(
     outcome: Outcome = "failed" if result.kind else "kept" if state.keeps(visits, rng) else "dropped"
     if outcome == "kept":
         inputs.keep(mutant.seed, mutant.recipe)
-    return Ran(*planned, outcome, result.kind, result.output, result.score, execution.doubt, execution.digest, visits)
+    distance = _finite(result.distance, inputs, mutant)
+    doubt, digest = execution.doubt, execution.digest
+    return Ran(*planned, outcome, result.kind, result.output, result.score, doubt, digest, visits, distance)
+
+
+def _finite(distance: float | None, inputs: Inputs, mutant: Mutant) -> float | None:
+    """The distance, if it is a number; the first input for which it is not is named once."""
+    if distance is None or math.isfinite(distance):
+        return distance
+    if not inputs.without_distance:
+        inputs.without_distance = mutant.seed if not mutant.recipe else f"{mutant.seed} after {list(mutant.recipe)}"
+        warnings.warn(
+            f"the distance of {inputs.without_distance} to failure is {distance}: the campaign goes on without it",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return None
 
 
 def sow(
@@ -99,7 +117,8 @@ def sow(
         for mutant in batch:
             if mutant.seed in executions:
                 text = inputs.seeds.text(mutant.seed)
-                yield judge_seed(oracle, mutant, executions[mutant.seed], text, keep_failing=keep_failing)
+                seeded = judge_seed(oracle, mutant, executions[mutant.seed], text, keep_failing=keep_failing)
+                yield replace(seeded, distance=_finite(seeded.distance, inputs, mutant))
             else:
                 yield Seeded(-1 - mutant.number, mutant.seed, "rejected", "left out", None, None, 0.0, None, "", None)
 
@@ -118,4 +137,4 @@ def judge_seed(
     if result.kind and not keep_failing:
         return Seeded(position, name, "rejected", "failed already", *judged, "", None)
     reason = "failed already" if result.kind else ""
-    return Seeded(position, name, "kept", reason, *judged, execution.digest, execution.visits)
+    return Seeded(position, name, "kept", reason, *judged, execution.digest, execution.visits, result.distance)

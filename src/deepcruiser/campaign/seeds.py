@@ -54,6 +54,8 @@ class Inputs:
 
     def __init__(self, seeds: Seeds, *, recent: int = 32) -> None:
         self.seeds = seeds
+        #: The first input whose distance to failure is not a number.
+        self.without_distance = ""
         self._recent: OrderedDict[tuple[str, Recipe], Any] = OrderedDict()
         self._tests: OrderedDict[tuple[str, Recipe], Any] = OrderedDict()
         self._most_recent = recent

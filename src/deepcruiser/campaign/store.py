@@ -152,18 +152,18 @@ class Store:
         """The events of the seeds, in order; visits are included only if the model is given."""
         with self._usable():
             for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
-                position, seed, outcome, reason, output, reference, score, doubt, digest, visits = row
+                position, seed, outcome, reason, output, reference, score, doubt, digest, visits, distance = row
                 judged = json.loads(output), decode(json.loads(reference)), score, doubt, bytes(digest).hex()
-                yield Seeded(position, seed, outcome, reason, *judged, _visits(model, visits))
+                yield Seeded(position, seed, outcome, reason, *judged, _visits(model, visits), distance)
 
     def runs(self, model: AbstractModel | None, read_change: ReadChange, *, after: int = 0) -> Iterator[Ran]:
         """The events of the mutants after run `after`, in order; visits are included only if the model is given."""
         with self._usable():
             for row in self._db.execute("SELECT * FROM runs WHERE number > ? ORDER BY number", (after,)):
-                number, parent, changes, outcome, reason, output, score, doubt, digest, visits = row
+                number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance = row
                 made = tuple(map(read_change, json.loads(changes)))
                 judged = json.loads(output), score, doubt, bytes(digest).hex()
-                yield Ran(number, parent, made, outcome, reason, *judged, _visits(model, visits))
+                yield Ran(number, parent, made, outcome, reason, *judged, _visits(model, visits), distance)
 
     def pending(self, read_change: ReadChange) -> list[list[tuple[int, tuple[Any, ...]]]]:
         """The plans that were made and not yet run, as (parent, changes)."""
@@ -190,15 +190,15 @@ class Store:
     def _put_event(self, event: Event) -> None:
         output, digest = json.dumps(summarise(event.output)), bytes.fromhex(event.digest)
         visits = None if event.visits is None else pack(event.visits.arrays)
-        judged = event.score, event.doubt, digest, visits
+        judged = event.score, event.doubt, digest, visits, event.distance
         if isinstance(event, Seeded):
             reference = json.dumps(encode(event.reference))
             seed = event.position, event.seed, event.outcome, event.reason, output, reference
-            self._db.execute("INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?)", (*seed, *judged))
+            self._db.execute("INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*seed, *judged))
         else:
             changes = json.dumps([to_dict(change) for change in event.changes])
             run = event.number, event.parent, changes, event.outcome, event.reason, output
-            self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?)", (*run, *judged))
+            self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*run, *judged))
 
 
 def input_text(folder: Path, number: int) -> str | None:

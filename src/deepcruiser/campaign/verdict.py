@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepcruiser.campaign.executors.base import Execution
-from deepcruiser.oracles import Oracle, is_finite
+from deepcruiser.oracles import Oracle, distance, is_finite
+from deepcruiser.trace import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Verdict:
     output: Any
     reference: Any = None
     score: float = 0.0
+    distance: float | None = None
 
     @property
     def judged(self) -> bool:
@@ -36,7 +38,10 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
         return Verdict("", execution.output)
     expected = reference(execution.output)
     score = oracle.score(expected, execution.output)
-    return Verdict("wrong" if oracle.fails(score) else "", execution.output, expected, score)
+    run = Run(execution.output, None, execution.doubt, execution.scores)
+    return Verdict(
+        "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)
+    )
 
 
 def moved_reference(

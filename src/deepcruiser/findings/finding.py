@@ -14,8 +14,8 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.findings.kinds import KINDS, Failure
 from deepcruiser.findings.phrases import name_of, phrase
 from deepcruiser.findings.region import REGIONS, Parting, Region
-from deepcruiser.findings.severity import severity
 from deepcruiser.findings.shrink import Shrunk
+from deepcruiser.transformations.severity import severity
 
 #: How wrong a failure is that gives no answer at all; a wrong answer counts by its score, at most 1.
 _NO_ANSWER = 2.0

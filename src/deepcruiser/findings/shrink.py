@@ -14,8 +14,8 @@ from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.findings.kinds import Failure, classify
-from deepcruiser.findings.severity import parameters
 from deepcruiser.oracles import Oracle
+from deepcruiser.transformations.severity import parameters
 
 Recipe = tuple[Any, ...]
 
@@ -130,7 +130,7 @@ def search(recipe: Recipe, value: Any, ranges: Mapping[str, Mapping[str, Any]]) 
                 step += 1
         thresholds = []
         for step in range(len(recipe)):
-            for name, none in parameters(recipe[step], value).items():
+            for name, none in parameters(type(recipe[step]), value).items():
                 if getattr(recipe[step], name) == none:
                     continue
                 low, high = ranges.get(type(recipe[step]).__name__, {}).get(name) or type(recipe[step]).RANGES[name]

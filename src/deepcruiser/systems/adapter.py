@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from deepcruiser.decoding.doubt import doubt_of, is_scores
+from deepcruiser.decoding.scores import scores_of
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Run, Trace, is_tensor
 
@@ -34,6 +35,8 @@ class Adapter(ABC):
     * `doubt`: a function from the same output to a number, higher when the network is less sure. Without it, the doubt
       is that of the scores (see `deepcruiser.decoding.doubt`) where `transcribe` makes a text of floating-point scores
       [steps, classes] or [classes], and None elsewhere.
+    * `classes`: the symbols or labels of these classes, and `blank` the class that says nothing. They tell a campaign
+      how near the right answer is, which is how it finds failures where they are rare.
     """
 
     def __init__(
@@ -45,6 +48,8 @@ class Adapter(ABC):
         features: Callable[[Any], Any] | None = None,
         transcribe: Callable[[Any], Any] | None = None,
         doubt: Callable[[Any], float | None] | None = None,
+        classes: Sequence[str] = (),
+        blank: int | None = None,
     ) -> None:
         check_functions(features=features, transcribe=transcribe, doubt=doubt)
         #: The network, for people: its class or its file.
@@ -55,6 +60,7 @@ class Adapter(ABC):
         self._features = features
         self._transcribe = transcribe
         self._doubt = doubt
+        self._classes, self._blank = tuple(classes), blank
 
     @abstractmethod
     def _identity(self) -> Iterable[bytes | memoryview]:
@@ -111,10 +117,13 @@ class Adapter(ABC):
         """The answer and the doubt of one output; rows of numbers, one for each step, are the trace's outputs."""
         trace = trace.with_outputs(output)
         answer = output if self._transcribe is None else self._transcribe(output)
-        if self._doubt is not None:
-            return Run(answer, trace, self._doubt(output))
         decoded = self._transcribe is not None and isinstance(answer, str)
-        return Run(answer, trace, doubt_of(output) if decoded and is_scores(output) else None)
+        if self._doubt is not None:
+            doubt = self._doubt(output)
+        else:
+            doubt = doubt_of(output) if decoded and is_scores(output) else None
+        scores = scores_of(output, self._classes, blank=self._blank) if self._classes else None
+        return Run(answer, trace, doubt, scores)
 
 
 def run_groups(groups: Iterable[list[int]], run: Callable[[list[int]], Iterable[T]]) -> list[T]:

@@ -1,30 +1,29 @@
-"""How much a change changes: from 0, no change, to 1, the hard end of the range that it is drawn from."""
+"""Severity: how much of a recipe a listener would notice; 0 is no change, 1 the strongest single change of the paper's.
+
+    severity(recipe) = sum over its changes of weight(kind) * mean over the parameters of their place
+
+The place of a parameter is 0 at the value of no change and 1 at the end of its default range that is farthest from it.
+The weight of a kind is what is lost at that end, the mean of the losses of PESQ and STOI, relative to AddWhiteNoise;
+docs/transformations.md has the figures. Ranges of the user's change no severity, so recipes of several campaigns
+compare.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from deepcruiser.audio import Audio
-from deepcruiser.transformations import (
-    DRC,
-    AddBackgroundNoise,
-    AddWhiteNoise,
-    ChangeSpeed,
-    ChangeVolume,
-    ExtractHarmonic,
-    HighPassFilter,
-    LowPassFilter,
-    PitchShift,
-    Reverb,
-    Telephone,
-    Trim,
-    series,
-    text,
-)
+from deepcruiser.transformations import series, text
+from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
+from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
+from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
+from deepcruiser.transformations.unaffected import DRC, Trim
+from deepcruiser.transformations.volume import ChangeVolume, HighPassFilter, LowPassFilter
 
 #: The value of each parameter at which there is no change, or none that anybody could hear. The upper cutoffs of
-#: filters are left out: nothing is filtered from half the sample rate on.
+#: filters are left out: nothing is filtered from half the sample rate on. A class of the user's may have a `NO_CHANGE`.
 NO_CHANGE: dict[type[Any], dict[str, float]] = {
     ChangeVolume: {"gain_db": 0},
     LowPassFilter: {},
@@ -52,41 +51,55 @@ NO_CHANGE: dict[type[Any], dict[str, float]] = {
 }
 _UPPER_CUTOFF: dict[type[Any], str] = {LowPassFilter: "cutoff_hz", Telephone: "high_hz"}
 
+#: The severity of a kind at the far end of its range, where it is not 1. Nothing is below 0.2: PESQ and STOI see no
+#: difference in volume or in trimmed silence, but a listener may.
+WEIGHTS: dict[type[Any], float] = {
+    ChangeVolume: 0.2,
+    LowPassFilter: 0.2,
+    HighPassFilter: 0.5,
+    PitchShift: 0.5,
+    ChangeSpeed: 0.5,
+    ExtractHarmonic: 0.6,
+    DRC: 0.8,
+    Trim: 0.2,
+    AddBackgroundNoise: 0.75,
+    Reverb: 1.1,
+    Telephone: 1.2,
+}
+
+#: Severities with a name: half of the strongest single change, one of them, two of them.
+LEVELS = {"mild": 0.5, "normal": 1.0, "hard": 2.0}
+
 #: Levels in dB below the speech: 20 dB more are a tenth of the change.
 _BELOW_SPEECH = ("snr_db", "direct_db", "top_db")
-#: The highest frequency in an input that is no sound.
+#: The highest frequency where the input is not known, or no sound.
 _HIGHEST_HZ = 8000.0
 
 
-def parameters(change: Any, value: Any) -> dict[str, float]:
-    """The parameters of a change that have a value without any change, and that value, for an input."""
-    found = dict(NO_CHANGE.get(type(change), {}))
-    if type(change) in _UPPER_CUTOFF:
-        found[_UPPER_CUTOFF[type(change)]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
-    return {
-        name: min(max(float(none), low), high) for name, none in found.items() for low, high in [_limits(change, name)]
-    }
-
-
-def _limits(change: Any, name: str) -> tuple[float, float]:
-    low, high = type(change).LIMITS[name]
-    return float(low), float(high)
+def parameters(kind: type[Any], value: Any = None) -> dict[str, float]:
+    """The parameters of a kind of change that have a value without any change, and that value, for an input."""
+    found = dict(NO_CHANGE.get(kind, getattr(kind, "NO_CHANGE", {})))
+    if kind in _UPPER_CUTOFF:
+        found[_UPPER_CUTOFF[kind]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
+    limits: Mapping[str, Any] = getattr(kind, "LIMITS", {})
+    ends = {name: limits.get(name, (none, none)) for name, none in found.items()}
+    return {name: float(min(max(none, ends[name][0]), ends[name][1])) for name, none in found.items()}
 
 
 def severity(recipe: Sequence[Any], value: Any = None) -> float:
-    """The sum over the steps of a recipe for an input; a step without parameters counts as 1."""
-    return sum(_severity_of(change, value) for change in recipe)
+    """The severity of a recipe, for an input where the rate of a sound matters."""
+    return float(sum(severity_of(type(change), partial(getattr, change), value) for change in recipe))
 
 
-def _severity_of(change: Any, value: Any) -> float:
-    places = [_place(change, name, none) for name, none in parameters(change, value).items()]
-    return sum(places) / len(places) if places else 1.0
+def severity_of(kind: type[Any], parameter: Callable[[str], Any], value: Any = None) -> Any:
+    """The severity of changes of one kind, given their parameters by name: numbers, or arrays of several changes."""
+    places = [_place(kind, name, parameter(name), none) for name, none in parameters(kind, value).items()]
+    return WEIGHTS.get(kind, 1.0) * (sum(places) / len(places) if places else 1.0)
 
 
-def _place(change: Any, name: str, none: float) -> float:
+def _place(kind: type[Any], name: str, now: Any, none: float) -> Any:
     """Where a parameter is between no change and the end of its range that is farthest from it."""
-    hard = max(type(change).RANGES[name], key=lambda end: abs(end - none))
-    now = float(getattr(change, name))
+    hard = float(max(kind.RANGES[name], key=lambda end: abs(end - none)))
     if name in _BELOW_SPEECH:
-        return float(10 ** ((hard - now) / 20))
-    return abs(now - none) / abs(hard - none) if hard != none else 0.0
+        return 10 ** ((hard - now) / 20)
+    return abs(now - none) / abs(hard - none) if hard != none else 0.0 * now

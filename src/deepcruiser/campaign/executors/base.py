@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.scheduler import Mutant
+from deepcruiser.trace import Scores
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class Execution:
     invalid: str = ""
     output: Any = None
     doubt: float | None = None
+    scores: Scores | None = None
     visits: Visits | None = None
     problem: Problem | None = None
 

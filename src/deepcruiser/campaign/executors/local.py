@@ -95,7 +95,7 @@ def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -
     """The execution of an input that was run."""
     if isinstance(result, Problem):
         return Execution(digest, problem=result)
-    doubt, visits, problem = getattr(result, "doubt", None), None, None
+    doubt, scores, visits, problem = getattr(result, "doubt", None), getattr(result, "scores", None), None, None
     trace = result.trace if model is None else result.traced
     try:
         if model is not None and trace is not None and is_finite(result.output):
@@ -104,7 +104,7 @@ def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -
             problem = Problem("not finite", "")
     except InputError as error:  # states that are not finite, or so far out that no cell has a number there
         problem = Problem("not finite", str(error))
-    return Execution(digest, output=result.output, doubt=doubt, visits=visits, problem=problem)
+    return Execution(digest, output=result.output, doubt=doubt, scores=scores, visits=visits, problem=problem)
 
 
 def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | None) -> list[Run | Problem]:

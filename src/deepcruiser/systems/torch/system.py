@@ -59,7 +59,9 @@ class TorchSystem(Adapter):
     **Output.** `Run.output` is the input's part of the network's output, as numpy arrays (`Splitter` in batching.py
     says how it is found). With `transcribe` it is transcribe(part), where the part is torch tensors on the network's
     device. The tensors of the trace stay on that device too. `doubt` is a function from the part to a number; without
-    it, texts made from scores get the doubt of the scores (see `deepcruiser.systems.adapter`).
+    it, texts made from scores get the doubt of the scores (see `deepcruiser.systems.adapter`). `classes` are the
+    symbols or labels of the scores, and `blank` the class that says nothing, as for `ctc_greedy`; with them, campaigns
+    know how near an answer is to failing.
     """
 
     def __init__(
@@ -77,6 +79,8 @@ class TorchSystem(Adapter):
         batch_first: bool = True,
         transcribe: Callable[[Any], Any] | None = None,
         doubt: Callable[[Any], float | None] | None = None,
+        classes: Sequence[str] = (),
+        blank: int | None = None,
     ) -> None:
         if not isinstance(net, nn.Module):
             raise InputError(f"net must be a torch.nn.Module, not a {type(net).__name__}")
@@ -94,7 +98,7 @@ class TorchSystem(Adapter):
         self._steps = steps
         self._batch_first = batch_first
         options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
-        super().__init__(type(net).__name__, self._choice.words, **options)
+        super().__init__(type(net).__name__, self._choice.words, classes=classes, blank=blank, **options)
 
     def _identity(self) -> Iterator[bytes | memoryview]:
         """The network's class, the choice of state, and the weights."""

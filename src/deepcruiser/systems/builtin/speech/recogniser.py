@@ -51,6 +51,8 @@ class English:
             batch="lengths",
             steps=self.net.steps,
             transcribe=self._text,
+            classes=ALPHABET,
+            blank=BLANK,
         )
 
     def __repr__(self) -> str:
