@@ -164,7 +164,10 @@ def test_all_files_broken(folder: Path) -> None:
             "'bad.py' could not be run: ZeroDivisionError: division by zero (line 2)",
         ),
         ("--system net.py:system --data nowhere -o x", "nowhere"),
-        ("--system net.py:system --data net.py:number -o x", "'net.py:number' is a int: a list of inputs is needed"),
+        (
+            "--system net.py:system --data net.py:number -o x",
+            "'net.py:number': the data are of the type int: a path, a list,",
+        ),
         ("--system net.py:system --data train -o none/x", "cannot write 'none/x': there is no folder 'none'"),
         (
             "--system net.py:system --data train -o x --components 9",

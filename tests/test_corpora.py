@@ -262,8 +262,8 @@ def test_a_folder_with_only_lists_says_which(tmp_path: Path) -> None:
 
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    path = text(tmp_path / "a.txt", "hello")
-    fails(path, "a.txt is not a corpus: needed a folder, a list (.csv, .json", ".npy)")
+    path = text(tmp_path / "a.text", "hello")
+    fails(path, "a.text is not a corpus: needed a folder, a list (.csv, .json", ".npy)")
 
 
 def test_a_folder_without_permission_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from deepcruiser.campaign.record import CampaignRecord
     from deepcruiser.campaign.replay import Replay
     from deepcruiser.campaign.spec import CampaignSpec
-    from deepcruiser.corpora import Corpus, Sample, read_corpus
+    from deepcruiser.corpora import Corpus, Labelled, Sample, read_corpus, samples
     from deepcruiser.coverage import Coverage, CoverageReport, cover
     from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
     from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
@@ -78,6 +78,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "ISCov",
     "InputError",
     "KerasSystem",
+    "Labelled",
     "LanguageModel",
     "LogMel",
     "LogSpectrogram",
@@ -118,6 +119,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "profile",
     "read_corpus",
     "read_language_model",
+    "samples",
     "spans",
     "transformations",
 ]
@@ -139,7 +141,7 @@ _NAMES = {
     "deepcruiser.campaign.record": ("CampaignRecord",),
     "deepcruiser.campaign.replay": ("Replay",),
     "deepcruiser.campaign.spec": ("CampaignSpec",),
-    "deepcruiser.corpora": ("Corpus", "Sample", "read_corpus"),
+    "deepcruiser.corpora": ("Corpus", "Labelled", "Sample", "read_corpus", "samples"),
     "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
     "deepcruiser.criteria": ("BSCov", "BTCov", "Criterion", "ISCov", "SBCov", "WICov", "criterion", "literal_iscov"),
     "deepcruiser.decoding": (

@@ -36,8 +36,8 @@ class Oracle(Protocol):
         """What is measured and the limit at which it fails, in words."""
         ...
 
-    def reference(self, text: str | None, output: Any) -> Any:
-        """What mutants of a seed are compared with, given the seed's text, if it has one, and the answer to it."""
+    def reference(self, text: Any, output: Any) -> Any:
+        """What mutants of a seed are compared with, given its text or label, if it has one, and the answer to it."""
         ...
 
     def score(self, reference: Any, output: Any) -> float:
@@ -86,7 +86,12 @@ class _ErrorRate:
         _check(self.against)
         object.__setattr__(self, "normalise", check_differences(self.normalise))
 
-    def reference(self, text: str | None, output: Any) -> str:
+    def reference(self, text: Any, output: Any) -> str:
+        if not isinstance(text, str | None) and self.against != "output":
+            raise InputError(
+                f"an error rate compares texts, but the right answer is {text!r:.80}, of the type "
+                f"{type(text).__name__}: give a text, or use Disagreement (--disagreement)"
+            )
         return normalise(_text(_compared(self.against, text, output)), self.normalise)
 
     def fails(self, score: float) -> bool:
@@ -154,7 +159,7 @@ class Disagreement:
     def name(self) -> str:
         return f"another answer{_named(self.against)}"
 
-    def reference(self, text: str | None, output: Any) -> Any:
+    def reference(self, text: Any, output: Any) -> Any:
         return _compared(self.against, text, output)
 
     def score(self, reference: Any, output: Any) -> float:
@@ -183,7 +188,7 @@ class SpanDisagreement:
     def name(self) -> str:
         return f"spans that overlap below {self.below:g}"
 
-    def reference(self, text: str | None, output: Any) -> Any:
+    def reference(self, text: Any, output: Any) -> Any:
         return output
 
     def follow(self, reference: Any, seed: Any, recipe: Sequence[Any], mutant: Any) -> Any:
@@ -234,6 +239,8 @@ def _moves(change: Any) -> bool:
 def _agree(reference: Any, output: Any) -> bool:
     if isinstance(reference, str) and isinstance(output, int | np.integer):
         return reference == str(output)
+    if isinstance(output, str) and isinstance(reference, int):
+        return output == str(reference)
     if isinstance(reference, list | tuple) and isinstance(output, list | tuple):
         return len(reference) == len(output) and all(map(_agree, reference, output))
     if isinstance(reference, dict) and isinstance(output, dict):
@@ -265,7 +272,7 @@ def _check(against: Any) -> None:
         raise InputError(f"against must be 'text', 'output' or None, not {against!r}")
 
 
-def _compared(against: Against | None, text: str | None, output: Any) -> Any:
+def _compared(against: Against | None, text: Any, output: Any) -> Any:
     if against == "text" and text is None:
         raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
     return output if against == "output" or text is None else text

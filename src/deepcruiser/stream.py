@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
+from deepcruiser.corpora.samples import samples
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.trace import Run, System
 
@@ -48,7 +49,7 @@ def stream(
     """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
 
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
-    (see `deepcruiser.corpora.Sample`). Items that cannot be read are noted in `progress.skipped` and left out.
+    (see `deepcruiser.corpora.samples`). Items that cannot be read are noted in `progress.skipped` and left out.
     `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs.
     """
     if batch_size < 1:
@@ -117,17 +118,18 @@ def _length(value: Any) -> int:
     return len(value) if hasattr(value, "__len__") else 0
 
 
-def require_sized(data: Iterable[Any]) -> tuple[Iterable[Any], int]:
-    """Check that `data` can be iterated more than once, and return it with its number of items."""
-    if not isinstance(data, Sized) or isinstance(data, Iterator):
+def require_sized(data: Any) -> tuple[Iterable[Any], int]:
+    """The samples of some data, which must be readable more than once, and their number."""
+    items = samples(data)
+    if not isinstance(items, Sized) or isinstance(items, Iterator):
         raise InputError(
             f"the data must be a list, a corpus or another sequence, because they are read more than once; "
-            f"{type(data).__name__} has no length"
+            f"{type(items).__name__} has no length"
         )
-    size = len(data)
+    size = len(items)
     if size == 0:
         raise InputError("the data set is empty: at least one input is needed")
-    return data, size
+    return items, size
 
 
 def nothing_read(progress: Progress) -> InputError:

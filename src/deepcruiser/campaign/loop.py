@@ -18,6 +18,7 @@ from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.verdict import moved_reference, verdict
+from deepcruiser.errors import InputError
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import decode, encode
 
@@ -124,11 +125,14 @@ def sow(
 
 
 def judge_seed(
-    oracle: Oracle, mutant: Mutant, execution: Execution, text: str | None, *, keep_failing: bool = False
+    oracle: Oracle, mutant: Mutant, execution: Execution, text: Any, *, keep_failing: bool = False
 ) -> Seeded:
     """Whether a seed can be used: the system has to get it right, unless failing seeds are kept as well."""
     position, name = -1 - mutant.number, mutant.seed
-    result = verdict(execution, oracle, partial(oracle.reference, text))
+    try:
+        result = verdict(execution, oracle, partial(oracle.reference, text))
+    except InputError as error:
+        raise InputError(f"the seed {name!r} cannot be judged: {error}") from None
     if not result.judged:
         message = execution.problem.message if execution.problem is not None else ""
         output = message or result.output

@@ -28,10 +28,9 @@ class Seeds(Mapping[str, Any]):
             raise InputError(f"two seeds have the id {twice!r}: ids must be unique, so rename or drop one")
         self._held: OrderedDict[str, Any] = OrderedDict()
 
-    def text(self, name: str) -> str | None:
+    def text(self, name: str) -> Any:
         """The text of a seed or its right label, if known."""
-        text = getattr(self._items[name], "text", None)
-        return text if isinstance(text, str) else None
+        return getattr(self._items[name], "text", None)
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._items:

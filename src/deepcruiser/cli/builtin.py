@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import click
 
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.corpora import Corpus, read_corpus
+from deepcruiser.corpora import Corpus, Labelled, read_corpus
 from deepcruiser.systems import BUILT_IN, load_system
 from deepcruiser.systems.builtin.speech import PROFILE
 from deepcruiser.systems.builtin.speech import SEEDS as SEEDS_OF_SPEECH
@@ -18,15 +17,6 @@ from deepcruiser.trace import System
 
 #: The number of seeds of `brackets`.
 SEEDS = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text as a seed: its name, the text, and its right label."""
-
-    id: str
-    input: str
-    text: str
 
 
 def is_built_in(given: str) -> bool:
@@ -51,7 +41,7 @@ def system(given: str, *, device: str = "cpu") -> System:
     return loaded
 
 
-def data(given: str) -> Corpus | Sequence[Text]:
+def data(given: str) -> Corpus | Sequence[Labelled]:
     """New inputs of the kind that the system was trained on; for `english:profile`, some that it was trained on."""
     if given.startswith("english"):
         corpus = read_corpus(PROFILE if given == "english:profile" else SEEDS_OF_SPEECH)
@@ -59,7 +49,7 @@ def data(given: str) -> Corpus | Sequence[Text]:
     from deepcruiser.systems.builtin import brackets
 
     texts = brackets.ordinary_tests(SEEDS, seed=_seed(given))
-    return [Text(f"{number:02}", text, brackets.verdict(text)) for number, text in enumerate(texts)]
+    return [Labelled(f"{number:02}", text, brackets.verdict(text)) for number, text in enumerate(texts)]
 
 
 def mutations(given: str) -> Mutations:

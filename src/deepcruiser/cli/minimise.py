@@ -103,7 +103,11 @@ def _write_list(path: Path, data: Iterable[Any], result: Minimised) -> None:
     lines = []
     for name in result.tests:
         sample = samples[name]
-        entry: dict[str, Any] = {"audio_filepath": os.path.relpath(sample.path, folder)}
+        if sample.value is not None:
+            entry = {"id": name, "text": sample.value} | ({} if sample.text is None else {"label": sample.text})
+            lines.append(json.dumps(entry, ensure_ascii=False))
+            continue
+        entry = {"audio_filepath": os.path.relpath(sample.path, folder)}
         for key in ("text", "offset", "duration"):
             if getattr(sample, key) is not None:
                 entry[key] = getattr(sample, key)

@@ -16,7 +16,7 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli import builtin
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora import read_corpus, samples
 from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.systems import BUILT_IN
@@ -64,7 +64,7 @@ def _is_network(value: Any) -> bool:
 
 
 def data_from(given: str) -> Iterable[Any]:
-    """The data that --data names: a corpus on disk, `file.py:name` for a list of inputs, or those of a built-in system.
+    """The data that --data names: a corpus on disk, `file.py:name` for other data, or those of a built-in system.
 
     A folder with the name of a built-in system is written as `./brackets`.
     """
@@ -73,11 +73,10 @@ def data_from(given: str) -> Iterable[Any]:
     if ".py:" not in given:
         return read_corpus(given)
     value = _object(given)
-    if callable(value):
-        value = value()
-    if not isinstance(value, Iterable):
-        raise InputError(f"{given!r} is a {type(value).__name__}: a list of inputs is needed")
-    return value
+    try:
+        return samples(value() if callable(value) else value)
+    except InputError as error:
+        raise InputError(f"{given!r}: {error}") from None
 
 
 #: The names that --mutations takes besides those of the built-in systems.

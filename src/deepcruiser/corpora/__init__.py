@@ -10,9 +10,12 @@ A folder is the first of these that fits:
 
 A file is one of these:
 
-    .json .jsonl .ndjson   NeMo: a JSON object per line with audio_filepath, text, offset and duration
+    .json .jsonl .ndjson   NeMo: a JSON object per line with audio_filepath, text, offset and duration;
+                           or texts: an object per line with text and label
     .tsv                   Common Voice: columns path and sentence, the files in clips/ beside it
-    .csv                   a column wav_filename, path, file or audio and a column transcript, sentence or text
+    .csv                   a column wav_filename, path, file or audio and a column transcript, sentence, text or label;
+                           or texts: a column text or sentence and, if there are labels, a column label
+    .txt                   a text in each line
     audio or .npy          a corpus of one
 
 Folders are read in sorted order, lists in their own order. A relative path is relative to the list that contains it.
@@ -22,5 +25,6 @@ path without its suffix. Hidden files and links to folders are skipped.
 
 from deepcruiser.corpora.corpus import Corpus, Sample
 from deepcruiser.corpora.read import read_corpus
+from deepcruiser.corpora.samples import Labelled, samples
 
-__all__ = ["Corpus", "Sample", "read_corpus"]
+__all__ = ["Corpus", "Labelled", "Sample", "read_corpus", "samples"]

@@ -18,16 +18,18 @@ INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One recorded input of a corpus and its text, if it is known.
+    """One input of a corpus and its text or right label, if that is known.
 
-    `offset` and `duration`, in seconds, select a part of an audio file; without an offset, all of it is read.
+    `offset` and `duration`, in seconds, select a part of an audio file; without an offset, all of it is read. `value`
+    is an input that stands in the list itself, such as a text; `path` is then that of the list.
     """
 
     id: str
     path: Path
-    text: str | None = None
+    text: Any = None
     offset: float | None = None
     duration: float | None = None
+    value: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", Path(self.path))
@@ -35,6 +37,8 @@ class Sample:
     @property
     def input(self) -> Audio | npt.NDArray[Any] | str:
         """The audio, the array of a .npy file or the text of a .txt file; read from disk each time."""
+        if self.value is not None:
+            return self.value
         if self.path.suffix.lower() == ".txt":
             return _text(self.path)
         if self.path.suffix.lower() == ".npy":

@@ -14,12 +14,15 @@ from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Sample
 from deepcruiser.errors import FileError
 
 FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
-TEXT_COLUMNS = ("transcript", "sentence", "text")
+TEXT_COLUMNS = ("transcript", "transcription", "sentence", "text")
+#: The columns of an input that is a text, and of right labels.
+INPUT_COLUMNS = ("text", "sentence")
+LABEL_COLUMNS = ("label", "labels", "target", "class")
 #: What a line of `segments` holds.
 SEGMENT = "an id, an id of wav.scp, a start and an end in seconds"
 
 
-def named(folder: Path, name: str, text: str | None = None) -> Sample:
+def named(folder: Path, name: str, text: Any = None) -> Sample:
     """The sample in a file. Its id is the path of the file in the folder, without the suffix."""
     path = folder / name
     key = path.relative_to(folder) if path.is_relative_to(folder) else path
@@ -71,18 +74,28 @@ def kaldi(scp: Path) -> Iterator[Sample]:
 
 
 def nemo(manifest: Path) -> Iterator[Sample]:
-    """The entries of a NeMo manifest. An entry with an offset is a part of a file, and its id says which."""
+    """The entries of a NeMo manifest, or texts with labels.
+
+    An entry with an offset is a part of a file, and its id says which.
+    """
+    texts: bool | None = None  # the first line decides
     for number, line in _lines(manifest):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
             entry = None
-        name, text, offset, duration = (
-            entry.get(key) if isinstance(entry, dict) else None
-            for key in ("audio_filepath", "text", "offset", "duration")
-        )
+        entry = entry if isinstance(entry, dict) else {}
+        column = next((key for key in INPUT_COLUMNS if key in entry), None)
+        label = next((entry[key] for key in LABEL_COLUMNS if key in entry), None)
+        texts = "audio_filepath" not in entry if texts is None else texts
+        if texts and column is not None and isinstance(entry[column], str):
+            yield Sample(str(entry.get("id", number)), manifest, label, value=entry[column])
+            continue
+        name, text, offset, duration = (entry.get(key) for key in ("audio_filepath", "text", "offset", "duration"))
         if not isinstance(name, str) or not name or not isinstance(text, str | None):
-            raise _malformed(manifest, number, line, "a JSON object with strings as audio_filepath and text")
+            needed = "a JSON object with strings as audio_filepath and text, or a text and a label"
+            raise _malformed(manifest, number, line, needed)
+        text = label if text is None else text
         whole = named(manifest.parent, name, text)
         if offset is None:  # the duration is then the length of the whole file
             yield whole
@@ -120,24 +133,40 @@ def _transcripts(path: Path) -> Iterator[Sample]:
 
 
 def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
+    """A table of recordings with their texts or labels, or of texts with their labels."""
     try:
         header = [column.strip().lower() for column in next(rows, [])]
-        files = [header.index(name) for name in FILE_COLUMNS if name in header]
-        texts = [header.index(name) for name in TEXT_COLUMNS if name in header]
-        if not files or not texts:
-            needed = f"a header with one of {', '.join(FILE_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)}"
-            raise _malformed(path, 1, ", ".join(header), needed)
-        file, text = files[0], texts[0]
+        file, words, label, name = (
+            next((header.index(column) for column in columns if column in header), None)
+            for columns in (FILE_COLUMNS, TEXT_COLUMNS, LABEL_COLUMNS, ("id",))
+        )
+        source, right = (words, label) if file is None else (file, label if words is None else words)
+        if source is None or (file is not None and right is None):
+            needed = (
+                f"a header with one of {', '.join(FILE_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)} or label, or "
+            )
+            raise _malformed(path, 1, ", ".join(header), f"{needed}with text and label")
         for row in filter(any, rows):
             # Common Voice omits empty columns at the end; an extra column means a comma without quotes.
-            if not max(file, text) < len(row) <= len(header) or not row[file]:
-                needed = f"a file and a text, in {len(header)} columns as in the header"
-                raise _malformed(path, rows.line_num, " | ".join(row), needed)
+            last = max(source, -1 if right is None else right)
+            if not last < len(row) <= len(header) or not row[source]:
+                needed = f"a {'text and a label' if file is None else 'file and a text'}, in {len(header)} columns"
+                raise _malformed(path, rows.line_num, " | ".join(row), f"{needed} as in the header")
+            answer = None if right is None else row[right]
+            if file is None:
+                key = row[name] if name is not None and name < len(row) else str(rows.line_num)
+                yield Sample(key, path, answer, value=row[source])
+                continue
             # The first editions of Common Voice omit the suffix as well.
             suffix = ".mp3" if folder.name == "clips" and not Path(row[file]).suffix else ""
-            yield named(folder, row[file] + suffix, row[text])
+            yield named(folder, row[file] + suffix, answer)
     except csv.Error as error:
         raise FileError(f"{path}, line {rows.line_num}: {error}; needed a well-formed table") from error
+
+
+def texts(path: Path) -> Iterator[Sample]:
+    """The lines of a plain text file, each an input without a label."""
+    return (Sample(str(number), path, value=line) for number, line in _lines(path))
 
 
 def _text(path: Path) -> str:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from deepcruiser.audio import AUDIO_SUFFIXES
 from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Corpus, Sample
-from deepcruiser.corpora.lists import csv_table, kaldi, librispeech, named, nemo, tsv
+from deepcruiser.corpora.lists import csv_table, kaldi, librispeech, named, nemo, texts, tsv
 from deepcruiser.errors import FileError, InputError, reason
 
-LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv")
+LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt")
 
 
 def read_corpus(path: str | os.PathLike[str]) -> Corpus:
@@ -45,6 +45,8 @@ def _file(path: Path) -> Iterator[Sample]:
         return tsv(path)
     if suffix == ".csv":
         return csv_table(path)
+    if suffix == ".txt":
+        return texts(path)
     if suffix in INPUT_SUFFIXES:
         return iter([named(path.parent, path.name)])
     raise FileError(

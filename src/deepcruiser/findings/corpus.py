@@ -41,8 +41,9 @@ class Row:
     digest: str
 
     @property
-    def text(self) -> str | None:
-        return self.reference if isinstance(self.reference, str) else None
+    def text(self) -> str | int | float | None:
+        """The right answer, if a list can hold it."""
+        return self.reference if isinstance(self.reference, str | int | float) else None
 
 
 def export_queue(folder: str | os.PathLike[str], record: CampaignRecord, *, minimise: Sequence[Criterion] = ()) -> int:
@@ -105,7 +106,11 @@ def _entry(row: Row) -> dict[str, Any]:
     entry: dict[str, Any] = {"audio_filepath": row.path.as_posix()}
     if row.seconds is not None:
         entry["duration"] = round(row.seconds, 4)
-    return entry if row.text is None else {**entry, "text": row.text}
+    return entry if row.text is None else {**entry, "text" if isinstance(row.text, str) else "label": row.text}
+
+
+def _written(row: Row) -> str:
+    return "" if row.text is None else str(row.text)
 
 
 def _nemo(rows: Sequence[Row]) -> Lists:
@@ -124,7 +129,7 @@ def _jsonl(rows: Sequence[Row]) -> Lists:
 
 def _csv(rows: Sequence[Row]) -> Lists:
     lines = []
-    for row in [("wav_filename", "transcript"), *((row.path.as_posix(), row.text or "") for row in rows)]:
+    for row in [("wav_filename", "transcript"), *((row.path.as_posix(), _written(row)) for row in rows)]:
         line = io.StringIO()
         csv.writer(line, lineterminator="").writerow(row)
         lines.append(line.getvalue())
@@ -136,7 +141,7 @@ def _kaldi(rows: Sequence[Row]) -> Lists:
     names = sorted(by_name)
     return {
         "wav.scp": [f"{name} {by_name[name].path.as_posix()}" for name in names],
-        "text": [f"{name} {by_name[name].text or ''}".strip() for name in names],
+        "text": [f"{name} {_written(by_name[name])}".strip() for name in names],
         "utt2spk": [f"{name} {name}" for name in names],
     }
 

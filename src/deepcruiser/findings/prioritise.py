@@ -126,6 +126,6 @@ def _novelty(model: AbstractModel | None, run: Run) -> float:
 
 
 def _fails(oracle: Oracle | None, text: Any, run: Run) -> bool | None:
-    if oracle is None or not isinstance(text, str):
+    if oracle is None or text is None:
         return None
     return not is_finite(run.output) or oracle.fails(oracle.score(oracle.reference(text, run.output), run.output))
