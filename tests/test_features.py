@@ -22,6 +22,7 @@ FRONT_ENDS = (
     dc.MFCC.deepspeech(),
     dc.MFCC.librosa(rate=16000, coefficients=12, padding="reflect"),
     dc.MFCC.speech_features(),
+    dc.LogMel.kaldi(),
 )
 
 
@@ -279,3 +280,118 @@ def test_audio_is_resampled_and_nothing_gives_no_frames() -> None:
 def test_what_cannot_be_is_refused(make: Any, words: str) -> None:
     with pytest.raises(dc.InputError, match=words):
         make()
+
+
+def test_kaldi_preset_is_its_formula() -> None:
+    """Frame by frame and band by band, as in compute-fbank-feats."""
+    sound, bins = speech(), 23
+    samples = sound.astype(np.float64) * 32768
+    mel = [1127 * math.log(1 + k * 16000 / 512 / 700) for k in range(257)]
+    low, high = (1127 * math.log(1 + hz / 700) for hz in (20, 8000))
+    width = (high - low) / (bins + 1)
+    expected = []
+    for start in range(0, len(samples) - 400 + 1, 160):
+        frame = samples[start : start + 400] - samples[start : start + 400].mean()
+        frame = [frame[n] - 0.97 * frame[max(n - 1, 0)] for n in range(400)]
+        window = [(0.5 - 0.5 * math.cos(2 * math.pi * n / 399)) ** 0.85 for n in range(400)]
+        power = np.abs(np.fft.rfft(np.multiply(frame, window), 512)) ** 2
+        row = []
+        for band in range(bins):
+            left, centre, right = (low + (band + k) * width for k in range(3))
+            sums = 0.0
+            for k in range(256):
+                if left < mel[k] < right:
+                    up = mel[k] <= centre
+                    sums += power[k] * ((mel[k] - left) / width if up else (right - mel[k]) / width)
+            row.append(math.log(max(sums, 1.1754944e-38)))
+        expected.append(row)
+    np.testing.assert_allclose(dc.LogMel.kaldi(bins=bins)(sound.astype(np.float64)), expected, atol=1e-3)
+
+
+def steps_by_hand(rows: Any, step: str) -> Any:
+    """A step of a recipe, value by value, beyond the ends the first row or the last."""
+    rows = np.asarray(rows, dtype=np.float64)
+    count, size = rows.shape
+    at = [rows[min(max(n, 0), count - 1)] for n in range(-9, count + 9)]  # at[t + 9] is row t
+    if step == "subsample":
+        return rows[1::3]
+    if step == "splice":
+        return np.array([[value for k in (-1, 0, 1) for value in at[t + 9 + k]] for t in range(count)])
+    if step == "cmvn":
+        means = [sum(rows[:, b]) / count for b in range(size)]
+        deviations = [math.sqrt(sum((v - m) ** 2 for v in rows[:, b]) / count) for b, m in enumerate(means)]
+        return np.array([[(row[b] - means[b]) / deviations[b] for b in range(size)] for row in rows])
+    first = [[sum(k * at[t + 9 + k][b] for k in (-2, -1, 1, 2)) / 10 for b in range(size)] for t in range(count)]
+    second = np.zeros((count, size))
+    for t in range(count):
+        for j in (-2, -1, 1, 2):
+            for k in (-2, -1, 1, 2):
+                second[t] += j * k * at[t + 9 + j + k] / 100
+    return np.concatenate([rows, first, second], axis=1)
+
+
+@pytest.mark.parametrize("samples", [9000, 1100, 400])  # 54 frames, 5, and 1
+@pytest.mark.parametrize("order", [(), ("deltas", "cmvn"), ("splice", "deltas", "subsample"), ("subsample", "deltas")])
+def test_kaldi_features_take_their_steps_in_order(order: Any, samples: int) -> None:
+    if samples == 400 and "cmvn" in order:
+        pytest.skip("one frame has no deviation")
+    sound = speech(samples=samples)
+    features = dc.KaldiFeatures(order=order, bins=5, first=1)
+    expected = features.fbank(sound.astype(np.float64))
+    for step in order:
+        expected = steps_by_hand(expected, step) if len(expected) else expected
+    found = features(sound)
+    assert found.shape == (len(expected), features.size)
+    assert found.dtype == np.float32
+    if len(expected):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+    np.testing.assert_allclose(features(features.fbank(sound)), found, atol=1e-3)
+
+
+def test_a_speakers_statistics_normalise_the_speakers_recordings() -> None:
+    front = dc.KaldiFeatures(order=("cmvn",), bins=7)
+    sounds = [speech(seed, samples) for seed, samples in enumerate((9000, 4000, 6000))]
+    speaker = dc.KaldiFeatures(order=("cmvn",), bins=7, statistics=front.statistics_of(sounds))
+    rows = np.concatenate([speaker(sound) for sound in sounds])
+    np.testing.assert_allclose(rows.mean(0), 0, atol=1e-4)
+    np.testing.assert_allclose(rows.std(0), 1, atol=1e-3)
+    assert np.abs(speaker(sounds[0]).mean(0)).max() > 0.05
+    shifted = dc.KaldiFeatures(order=("cmvn",), bins=7, variance=False)(sounds[0])
+    np.testing.assert_allclose(shifted, front.fbank(sounds[0]) - front.fbank(sounds[0]).mean(0), atol=1e-3)
+
+
+def test_kaldi_features_that_cannot_be_are_refused() -> None:
+    for settings, says in (
+        ({"order": ("cmvn", "pitch")}, "order must name some of cmvn, deltas, splice, subsample, each once"),
+        ({"order": ("deltas", "deltas")}, "each once"),
+        ({"statistics": np.zeros((2, 40))}, r"statistics must be \[2, 41\]: sums and a count above 0"),
+        ({"every": 0}, "every must be a whole number of 1 or more"),
+    ):
+        with pytest.raises(dc.InputError, match=says):
+            dc.KaldiFeatures(**settings)
+    with pytest.raises(dc.InputError, match="there is no recipe 'xyz'; there are wsj, swbd, librispeech, tedlium"):
+        dc.KaldiFeatures.recipe("xyz")
+    with pytest.raises(dc.InputError, match="features of 39 values are not those of 40 bins; set bins="):
+        dc.KaldiFeatures()(np.zeros((5, 39)))
+
+
+@pytest.mark.shared
+def test_recipes_give_the_features_of_eesens_programs(shared: Any) -> None:
+    folder = shared / "models" / "eesen"
+    audio = dc.Audio.read(folder / "a.wav")
+
+    def written(name: str) -> Any:
+        return dc.read_corpus(folder / f"{name}.ark")[0].input
+
+    speaker = written("cmvn")
+    for name, features in (
+        ("fbank", dc.KaldiFeatures(order=())),
+        ("norm", dc.KaldiFeatures(order=("cmvn",))),
+        ("feats", dc.KaldiFeatures.recipe("wsj")),
+        ("feats", dc.KaldiFeatures.recipe("wsj", statistics=speaker)),
+        ("spl", dc.KaldiFeatures(order=("cmvn", "splice"))),
+        ("spld", dc.KaldiFeatures(order=("cmvn", "splice", "deltas"))),
+        ("sub", dc.KaldiFeatures.recipe("librispeech")),
+    ):
+        np.testing.assert_allclose(features(audio), written(name), atol=1e-3)
+    np.testing.assert_allclose(dc.KaldiFeatures().statistics_of([audio])[0], speaker[0], rtol=1e-5)

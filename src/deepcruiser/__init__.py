@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
     from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
-    from deepcruiser.features import MFCC, LogMel, LogSpectrogram
+    from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
     from deepcruiser.monitor.alarm import Alarm
     from deepcruiser.monitor.monitor import Monitor
     from deepcruiser.monitor.nearest import nearest
@@ -77,6 +77,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Guide",
     "ISCov",
     "InputError",
+    "KaldiFeatures",
     "KerasSystem",
     "Labelled",
     "LanguageModel",
@@ -154,7 +155,7 @@ _NAMES = {
         "spans",
     ),
     "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
-    "deepcruiser.features": ("MFCC", "LogMel", "LogSpectrogram"),
+    "deepcruiser.features": ("MFCC", "KaldiFeatures", "LogMel", "LogSpectrogram"),
     "deepcruiser.monitor.alarm": ("Alarm",),
     "deepcruiser.monitor.monitor": ("Monitor",),
     "deepcruiser.monitor.nearest": ("nearest",),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -49,6 +49,21 @@ class LogMel(FrontEnd):
             raise InputError(
                 f"low_hz {self.low_hz} and high_hz {self._high} must lie between 0 and {self.rate / 2}, half the rate"
             )
+
+    @classmethod
+    def kaldi(cls, *, rate: int = 16000, bins: int = 40) -> Self:
+        """The result of Kaldi's compute-fbank-feats without dither and energy, for samples between -1 and 1."""
+        return cls(
+            rate=rate,
+            gain=32768.0,
+            taper="povey",
+            preemphasis=0.97,
+            per_frame=True,
+            floor=float(np.finfo(np.float32).tiny),
+            bins=bins,
+            low_hz=20.0,
+            triangles="mel",
+        )
 
     @property
     def _high(self) -> float:

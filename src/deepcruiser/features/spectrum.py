@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
@@ -14,12 +14,17 @@ from torch import Tensor
 from deepcruiser.audio import Audio
 from deepcruiser.errors import InputError
 
-Taper = Literal["hann", "hann-symmetric", "hamming", "hamming-symmetric", "rectangular"]
+Taper = Literal["hann", "hann-symmetric", "hamming", "hamming-symmetric", "povey", "rectangular"]
 Padding = Literal["none", "end", "zeros", "reflect"]
 Scaling = Literal["none", "fft", "density"]
 
-#: Raised cosines: a - b cos(...).
-COSINES = {"hann": (0.5, 0.5), "hamming": (0.54, 0.46), "rectangular": (1.0, 0.0)}
+#: Raised cosines: (a - b cos(...)) ** power.
+COSINES = {
+    "hann": (0.5, 0.5, 1.0),
+    "hamming": (0.54, 0.46, 1.0),
+    "povey": (0.5, 0.5, 0.85),
+    "rectangular": (1.0, 0.0, 1.0),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,12 +36,14 @@ class FrontEnd(ABC):
     GPUs agree. Pad the signals of a batch with zeros at the end; `frames(length)` is the number of frames of a row.
 
     * `window_ms`, `step_ms`: length and distance of the frames; `window_samples` and `step_samples` override them.
+    * `gain`: samples are multiplied by this first; 32768 for front ends made for whole numbers of 16 bits.
     * `fft_size`: by default the next power of two that holds the window. `taper`: the shape of the window; "hann" and
-      "hamming" are periodic, the symmetric ones are those of `np.hanning` and `np.hamming`.
+      "hamming" are periodic, the symmetric ones are those of `np.hanning` and `np.hamming`; "povey" is Kaldi's.
     * `padding`: "none" uses whole windows only; "end" adds zeros until the last sample is in a frame; "zeros" and
       "reflect" centre frame t at sample t * step, with zeros or the mirrored signal beyond the ends.
-    * `preemphasis`: x[t] - preemphasis * x[t-1]. `power`: 2 for power, 1 for magnitude. `scaling`: "fft" divides the
-      power by `fft_size`, "density" gives power per Hz, one-sided.
+    * `preemphasis`: x[t] - preemphasis * x[t-1]. `per_frame`: each frame loses its mean, and then has a pre-emphasis of
+      its own, in which its first sample precedes itself, as in Kaldi. `power`: 2 for power, 1 for magnitude.
+      `scaling`: "fft" divides the power by `fft_size`, "density" gives power per Hz, one-sided.
     * The logarithm is log(max(value, floor) + offset), or 10 log10 with `decibels`; then values more than `top_db`
       below the signal's maximum are raised to that level.
     * `context`: number of frames on either side that are put beside each frame, zeros beyond the ends.
@@ -48,9 +55,11 @@ class FrontEnd(ABC):
     window_samples: int | None = None
     step_samples: int | None = None
     fft_size: int | None = None
+    gain: float = 1.0
     taper: Taper = "hann"
     padding: Padding = "none"
     preemphasis: float = 0.0
+    per_frame: bool = False
     power: float = 2.0
     scaling: Scaling = "none"
     floor: float = 1e-10
@@ -60,7 +69,7 @@ class FrontEnd(ABC):
     context: int = 0
 
     def __post_init__(self) -> None:
-        one_of("taper", self.taper, ("hann", "hann-symmetric", "hamming", "hamming-symmetric", "rectangular"))
+        one_of("taper", self.taper, get_args(Taper))
         one_of("padding", self.padding, ("none", "end", "zeros", "reflect"))
         one_of("scaling", self.scaling, ("none", "fft", "density"))
         at_least("rate", self.rate, 1)
@@ -119,7 +128,8 @@ class FrontEnd(ABC):
 
     def _spectrum(self, signal: Tensor) -> Tensor:
         """The power of the Fourier transform, [..., frames, fft // 2 + 1]."""
-        if self.preemphasis:
+        signal = signal * self.gain
+        if self.preemphasis and not self.per_frame:
             before = torch.nn.functional.pad(signal[..., :-1], (1, 0))[..., : signal.shape[-1]]
             signal = signal - self.preemphasis * before
         count = self.frames(signal.shape[-1])
@@ -129,6 +139,9 @@ class FrontEnd(ABC):
         missing = (count - 1) * self.step + self.window - first - signal.shape[-1]
         signal = padded(signal, first, max(0, missing), mirrored=self.padding == "reflect")
         windows = signal.unfold(-1, self.window, self.step)[..., :count, :]
+        if self.per_frame:
+            windows = windows - windows.mean(-1, keepdim=True)
+            windows = windows - self.preemphasis * torch.cat((windows[..., :1], windows[..., :-1]), -1)
         shape = tapered(self.taper, self.window).to(signal.device)
         transformed = torch.fft.rfft(windows * shape, n=self.fft)
         spectrum: Tensor = transformed.real.square() + transformed.imag.square()
@@ -184,9 +197,10 @@ class LogSpectrogram(FrontEnd):
 def tapered(taper: Taper, size: int) -> Tensor:
     """The shape of the window."""
     kind, _, symmetric = taper.partition("-")
-    level, swing = COSINES[kind]
-    angles = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / (size - 1 if symmetric else size)
-    return level - swing * angles.cos()
+    level, swing, power = COSINES[kind]
+    whole = size - 1 if symmetric or kind == "povey" else size
+    angles = 2 * torch.pi * torch.arange(size, dtype=torch.float64) / whole
+    return (level - swing * angles.cos()).clamp(min=0) ** power
 
 
 def padded(signal: Tensor, before: int, after: int, *, mirrored: bool) -> Tensor:
