@@ -12,7 +12,7 @@ PACKAGE = Path(dc.__file__).parent
 #: From the ground up; a part may import those before it and itself. ARCHITECTURE.md says the same in words.
 LAYERS = (
     ("errors",),
-    ("atomic", "spooled_rows"),
+    ("atomic", "kaldi_objects", "spooled_rows"),
     ("archive",),
     ("audio", "trace"),
     ("serialise",),

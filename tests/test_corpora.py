@@ -246,7 +246,11 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
-    fails(tmp_path, f"no corpus in {tmp_path}: looked for wav.scp, transcripts.tsv, *.trans.txt and .flac", "no files")
+    fails(
+        tmp_path,
+        f"no corpus in {tmp_path}: looked for wav.scp, feats.scp, transcripts.tsv, *.trans.txt and .flac",
+        "no files",
+    )
 
 
 def test_a_folder_of_other_things_says_what_is_there(tmp_path: Path) -> None:
@@ -263,7 +267,7 @@ def test_a_folder_with_only_lists_says_which(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     path = text(tmp_path / "a.text", "hello")
-    fails(path, "a.text is not a corpus: needed a folder, a list (.csv, .json", ".npy)")
+    fails(path, "a.text is not a corpus: needed a folder, a list (.ark, .csv, .json", ".npy)")
 
 
 def test_a_folder_without_permission_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 A folder is the first of these that fits:
 
     wav.scp           Kaldi, with `text` and `segments` if they exist; commands in it are never run
+    feats.scp         features in Kaldi's archives, with `text` if it exists
     transcripts.tsv   file name, tab, text; no header
     *.trans.txt       LibriSpeech, at any depth: id, space, text; the audio file beside it is named by the id
     audio files       at any depth, without texts
@@ -16,6 +17,7 @@ A file is one of these:
     .csv                   a column wav_filename, path, file or audio and a column transcript, sentence, text or label;
                            or texts: a column text or sentence and, if there are labels, a column label
     .txt                   a text in each line
+    .ark .scp              features in one of Kaldi's archives, or a list of those in several, with `text` beside it
     audio or .npy          a corpus of one
 
 Folders are read in sorted order, lists in their own order. A relative path is relative to the list that contains it.

@@ -35,20 +35,20 @@ def librispeech(transcripts: list[Path], audio: list[Path]) -> Iterator[Sample]:
     """The lines of all `transcripts`; the audio file of a line is beside the transcript and named by the id."""
     by_name = {file.with_suffix(""): file for file in reversed(audio)}  # the first of two files wins: .flac
     for path in transcripts:
-        for number, line in _lines(path):
-            key, text = _key_and_rest(line)
+        for number, line in lines(path):
+            key, text = key_and_rest(line)
             if not text:
-                raise _malformed(path, number, line, "an id, a space and a text")
+                raise malformed(path, number, line, "an id, a space and a text")
             yield Sample(key, by_name.get(path.parent / key, path.parent / f"{key}.flac"), text.lower())
 
 
 def kaldi(scp: Path) -> Iterator[Sample]:
     """The recordings of a wav.scp, or the parts of them that the file `segments` beside it lists."""
     recordings: dict[str, Path] = {}
-    for number, line in _lines(scp):
-        key, name = _key_and_rest(line)
+    for number, line in lines(scp):
+        key, name = key_and_rest(line)
         if not name:
-            raise _malformed(scp, number, line, "an id and a path")
+            raise malformed(scp, number, line, "an id and a path")
         if name.endswith("|"):
             what = f"{name[:80]!r} is a command, which is never run"
             raise FileError(f"{scp}, line {number}: {what}; convert the audio and list the files")
@@ -57,20 +57,25 @@ def kaldi(scp: Path) -> Iterator[Sample]:
         path = scp.parent / name
         # In Kaldi's own scripts, paths are relative to the folder the script was started in.
         recordings[key] = path if path.exists() or not Path(name).exists() else Path(name).absolute()
-    texts = dict(_key_and_rest(line) for _, line in _lines(scp.with_name("text")))
+    texts = kaldi_texts(scp)
     segments = scp.with_name("segments")
     if not segments.exists():
         yield from (Sample(key, path, texts.get(key)) for key, path in recordings.items())
-    for number, line in _lines(segments):
+    for number, line in lines(segments):
         fields = line.split()
         if len(fields) != 4:
-            raise _malformed(segments, number, line, SEGMENT)
+            raise malformed(segments, number, line, SEGMENT)
         key, recording, start, end = fields
         offset, stop = _seconds(start), math.inf if end == "-1" else _seconds(end)
         if recording not in recordings or offset is None or stop is None or stop <= offset:
-            raise _malformed(segments, number, line, SEGMENT)
+            raise malformed(segments, number, line, SEGMENT)
         duration = None if stop == math.inf else stop - offset
         yield Sample(key, recordings[recording], texts.get(key), offset, duration)
+
+
+def kaldi_texts(path: Path) -> dict[str, str]:
+    """The texts by id in the file `text` beside a file of Kaldi, if there is one."""
+    return dict(key_and_rest(line) for _, line in lines(path.with_name("text")))
 
 
 def nemo(manifest: Path) -> Iterator[Sample]:
@@ -79,7 +84,7 @@ def nemo(manifest: Path) -> Iterator[Sample]:
     An entry with an offset is a part of a file, and its id says which.
     """
     texts: bool | None = None  # the first line decides
-    for number, line in _lines(manifest):
+    for number, line in lines(manifest):
         try:
             entry = json.loads(line)
         except (ValueError, RecursionError):
@@ -94,7 +99,7 @@ def nemo(manifest: Path) -> Iterator[Sample]:
         name, text, offset, duration = (entry.get(key) for key in ("audio_filepath", "text", "offset", "duration"))
         if not isinstance(name, str) or not name or not isinstance(text, str | None):
             needed = "a JSON object with strings as audio_filepath and text, or a text and a label"
-            raise _malformed(manifest, number, line, needed)
+            raise malformed(manifest, number, line, needed)
         text = label if text is None else text
         whole = named(manifest.parent, name, text)
         if offset is None:  # the duration is then the length of the whole file
@@ -102,7 +107,7 @@ def nemo(manifest: Path) -> Iterator[Sample]:
             continue
         start, length = _seconds(offset), _seconds(duration)
         if start is None or (duration is not None and not length):
-            raise _malformed(manifest, number, line, "offset and duration in seconds")
+            raise malformed(manifest, number, line, "offset and duration in seconds")
         part = f"@{start}" if length is None else f"@{start}+{length}"
         yield Sample(whole.id + part, whole.path, text, start, length)
 
@@ -125,10 +130,10 @@ def csv_table(path: Path) -> Iterator[Sample]:
 
 
 def _transcripts(path: Path) -> Iterator[Sample]:
-    for number, line in _lines(path):
+    for number, line in lines(path):
         name, tab, text = line.partition("\t")
         if not name or not tab:
-            raise _malformed(path, number, line, "a file name, a tab and a text")
+            raise malformed(path, number, line, "a file name, a tab and a text")
         yield named(path.parent, name, text)
 
 
@@ -145,13 +150,13 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
             needed = (
                 f"a header with one of {', '.join(FILE_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)} or label, or "
             )
-            raise _malformed(path, 1, ", ".join(header), f"{needed}with text and label")
+            raise malformed(path, 1, ", ".join(header), f"{needed}with text and label")
         for row in filter(any, rows):
             # Common Voice omits empty columns at the end; an extra column means a comma without quotes.
             last = max(source, -1 if right is None else right)
             if not last < len(row) <= len(header) or not row[source]:
                 needed = f"a {'text and a label' if file is None else 'file and a text'}, in {len(header)} columns"
-                raise _malformed(path, rows.line_num, " | ".join(row), f"{needed} as in the header")
+                raise malformed(path, rows.line_num, " | ".join(row), f"{needed} as in the header")
             answer = None if right is None else row[right]
             if file is None:
                 key = row[name] if name is not None and name < len(row) else str(rows.line_num)
@@ -166,7 +171,7 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
 
 def texts(path: Path) -> Iterator[Sample]:
     """The lines of a plain text file, each an input without a label."""
-    return (Sample(str(number), path, value=line) for number, line in _lines(path))
+    return (Sample(str(number), path, value=line) for number, line in lines(path))
 
 
 def _text(path: Path) -> str:
@@ -179,17 +184,17 @@ def _text(path: Path) -> str:
         raise FileError(f"{path}, line {line}: needed UTF-8, but {byte}; save it as UTF-8") from error
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
+def lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines that are not blank, numbered from 1; none if the file does not exist."""
     lines = _text(path).split("\n") if path.exists() else ()
     return ((number, line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip())
 
 
-def _malformed(path: Path, number: int, line: str, needed: str) -> FileError:
+def malformed(path: Path, number: int, line: str, needed: str) -> FileError:
     return FileError(f"{path}, line {number}: needed {needed}, not {line[:80]!r}")
 
 
-def _key_and_rest(line: str) -> tuple[str, str]:
+def key_and_rest(line: str) -> tuple[str, str]:
     key, *rest = line.strip().split(maxsplit=1)
     return key, "".join(rest)
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from deepcruiser.audio import AUDIO_SUFFIXES
 from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Corpus, Sample
+from deepcruiser.corpora.kaldi_archives import archive, archive_list
 from deepcruiser.corpora.lists import csv_table, kaldi, librispeech, named, nemo, texts, tsv
 from deepcruiser.errors import FileError, InputError, reason
 
-LIST_SUFFIXES = (".csv", ".json", ".jsonl", ".ndjson", ".tsv", ".txt")
+LIST_SUFFIXES = (".ark", ".csv", ".json", ".jsonl", ".ndjson", ".scp", ".tsv", ".txt")
 
 
 def read_corpus(path: str | os.PathLike[str]) -> Corpus:
@@ -39,6 +40,10 @@ def _file(path: Path) -> Iterator[Sample]:
     suffix = path.suffix.lower()
     if path.name == "wav.scp":
         return kaldi(path)
+    if suffix == ".ark":
+        return archive(path)
+    if suffix == ".scp":
+        return archive_list(path)
     if suffix in (".json", ".jsonl", ".ndjson"):
         return nemo(path)
     if suffix == ".tsv":
@@ -58,6 +63,8 @@ def _file(path: Path) -> Iterator[Sample]:
 def _folder(folder: Path) -> Iterator[Sample]:
     if (folder / "wav.scp").is_file():
         return kaldi(folder / "wav.scp")
+    if (folder / "feats.scp").is_file():
+        return archive_list(folder / "feats.scp")
     if (folder / "transcripts.tsv").is_file():
         return tsv(folder / "transcripts.tsv")
     files = _files(folder)
@@ -74,7 +81,7 @@ def _folder(folder: Path) -> Iterator[Sample]:
     counts = Counter(file.suffix.lower() or "without suffix" for file in files)
     there = ", ".join(f"{count:,} {suffix}" for suffix, count in counts.most_common(6)) or "no files"
     raise FileError(
-        f"no corpus in {folder}: looked for wav.scp, transcripts.tsv, *.trans.txt and "
+        f"no corpus in {folder}: looked for wav.scp, feats.scp, transcripts.tsv, *.trans.txt and "
         f"{', '.join(INPUT_SUFFIXES)} files, and found {there}"
         + (f"; to read a list, name it: {', '.join(lists)}" if lists else "")
     )
