@@ -58,6 +58,8 @@ def test_all_five_equal_the_sets(case: tuple[dc.Profile, dc.AbstractModel, list[
     assert dc.ISCov(model, tests) == pytest.approx(plain.iscov(M, T), abs=1e-12)
     assert dc.WICov(model, tests) == pytest.approx(plain.wicov(M, T), abs=1e-12)
     assert dc.literal_iscov(model, tests) == pytest.approx(plain.literal_iscov(M, T), abs=1e-12)
+    assert dc.same_input_wicov(model, tests) == pytest.approx(plain.same_input_wicov(M, T), abs=1e-12)
+    assert dc.same_input_wicov(model, tests) <= dc.WICov(model, tests) + 1e-12
 
 
 @settings(max_examples=60)
@@ -82,6 +84,7 @@ def test_the_profiled_data_cover_themselves_exactly(
     for criterion in EXACT:
         assert criterion(model, profiled) == 1.0
         assert criterion.of(model, profile.visits(model)) == 1.0
+    assert dc.same_input_wicov(model, profiled) == 1.0
     assert dc.SBCov(2)(model, profiled) == 0.0
 
 

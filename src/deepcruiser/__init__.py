@@ -31,7 +31,17 @@ if TYPE_CHECKING:
     from deepcruiser.campaign.spec import CampaignSpec
     from deepcruiser.corpora import Corpus, Labelled, Sample, read_corpus, samples
     from deepcruiser.coverage import Coverage, CoverageReport, cover
-    from deepcruiser.criteria import BSCov, BTCov, Criterion, ISCov, SBCov, WICov, criterion, literal_iscov
+    from deepcruiser.criteria import (
+        BSCov,
+        BTCov,
+        Criterion,
+        ISCov,
+        SBCov,
+        WICov,
+        criterion,
+        literal_iscov,
+        same_input_wicov,
+    )
     from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
@@ -120,6 +130,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "profile",
     "read_corpus",
     "read_language_model",
+    "same_input_wicov",
     "samples",
     "spans",
     "transformations",
@@ -144,7 +155,17 @@ _NAMES = {
     "deepcruiser.campaign.spec": ("CampaignSpec",),
     "deepcruiser.corpora": ("Corpus", "Labelled", "Sample", "read_corpus", "samples"),
     "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
-    "deepcruiser.criteria": ("BSCov", "BTCov", "Criterion", "ISCov", "SBCov", "WICov", "criterion", "literal_iscov"),
+    "deepcruiser.criteria": (
+        "BSCov",
+        "BTCov",
+        "Criterion",
+        "ISCov",
+        "SBCov",
+        "WICov",
+        "criterion",
+        "literal_iscov",
+        "same_input_wicov",
+    ),
     "deepcruiser.decoding": (
         "LanguageModel",
         "classify",

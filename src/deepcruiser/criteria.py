@@ -147,6 +147,24 @@ def literal_iscov(model: AbstractModel, traces: Iterable[Trace]) -> float:
     return len(np.unique(np.concatenate(pairs), axis=0)) / max(1, len(model.choices))
 
 
+def same_input_wicov(model: AbstractModel, traces: Iterable[Trace]) -> float:
+    """Weighted input coverage with the successors that T reached on x itself.
+
+    It is the sum of Pr_x(s, s') over the steps (s, x, s') of T  /  sum over s of |X_M(s)|. `WICov` takes the successors
+    of s on any input.
+    """
+    rows = [np.empty(0, np.int64)]
+    for trace in traces:
+        states, inputs = model.cells(trace)
+        state = find(model.states, model.grid.encode(states))
+        source, target = state[:-1], state[1:]
+        action = find(model.counts.inputs, model.input_grid.encode(inputs))
+        row = (source * len(model.counts.inputs) + action) * len(model.states) + target
+        rows.append(find(model.rows, row[(source >= 0) & (action >= 0) & (target >= 0)]))
+    covered = float(model.probabilities[known(np.concatenate(rows))].sum())
+    return covered / float(model.probabilities.sum()) if covered else 0.0
+
+
 def criterion(name: str) -> Criterion:
     """The criterion of that name, in any case: BSCov, 2-SBCov (any number of steps), BTCov, ISCov or WICov.
 

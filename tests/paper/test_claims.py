@@ -91,6 +91,14 @@ def test_weighted_input_coverage_is_full_just_when_both_are() -> None:
     assert all(case["WICov"] == pytest.approx(1) for case in both)
 
 
+def test_weighted_input_coverage_on_the_same_input_asks_for_every_step() -> None:
+    """A leads to 0 and 1, and so does B. 0 on A and 1 on B are all of BTCov, ISCov and WICov, and half of this."""
+    M = model([walk([0, t], [x]) for t in (0, 1) for x in (A, B)], states=2, inputs=2)
+    tests = [walk([0, 0], [A]), walk([0, 1], [B])]
+    assert [criterion(M, tests) for criterion in (dc.BTCov, dc.ISCov, dc.WICov)] == [1, 1, 1]
+    assert dc.same_input_wicov(M, tests) == 1 / 2
+
+
 def test_weighted_input_coverage_never_exceeds_input_coverage() -> None:
     assert all(case["WICov"] <= case["ISCov"] + 1e-12 for case in every_case())
 

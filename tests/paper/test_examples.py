@@ -110,7 +110,10 @@ def test_weighted_input_coverage_counts_successors_under_any_input(three_traces:
     assert dc.WICov(model, [walk([s1, s1], [x])]) == 0.0  # Pr_x(s1, s1) = 0
     assert dc.WICov(model, [walk([s1, s1], [x_])]) == (1 / 2) / choices
     # x' led to s0 and x to s1, and the sum for x' runs over both successors: 1/2 + 1/2; for x over neither.
-    assert dc.WICov(model, [walk([s1, s0], [x_]), walk([s1, s1], [x])]) == (1 / 2 + 1 / 2) / choices
+    crossed = [walk([s1, s0], [x_]), walk([s1, s1], [x])]
+    assert dc.WICov(model, crossed) == (1 / 2 + 1 / 2) / choices
+    # With the successors on the input itself, x' has s0 alone, and x has s1, where it never led in training.
+    assert dc.same_input_wicov(model, crossed) == (1 / 2) / choices
 
 
 def test_distance_is_the_sum_of_differences_of_indices() -> None:

@@ -106,3 +106,12 @@ def wicov(M: Plain, T: Plain) -> float:
             for t in {t for a, t in T.transitions if a == s}:
                 total += M.probability(s, x, t)
     return total / sum(len(x) for x in M.inputs.values())
+
+
+def same_input_wicov(M: Plain, T: Plain) -> float:
+    total = 0.0
+    for s in T.states & M.states:
+        for x in T.inputs[s] & M.inputs[s]:
+            for t in {t for a, b, t in T.counts if (a, b) == (s, x)}:
+                total += M.probability(s, x, t)
+    return total / sum(len(x) for x in M.inputs.values())
