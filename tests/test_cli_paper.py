@@ -27,16 +27,19 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_preset_is_its_parts(folder: Path) -> None:
-    result = run(*BASIC, *MODEL, "--paper", "--runs", "40", "--workers", "0", "-o", str(folder / "a"))
+    basic = [word for word in BASIC if word != "--disagreement"]
+    result = run(*basic, *MODEL, "--paper", "--runs", "40", "--workers", "0", "-o", str(folder / "a"))
     assert result.exit_code in (0, 1), result.output
     spec = CampaignRecord.open(folder / "a").spec
     assert (spec.batch_size, spec.window, spec.ahead) == (1, 1, 1)
     assert (spec.scheduler.type, spec.scheduler.parameters["pick"]) == ("uniform", "uniform")
     assert (spec.validity, spec.keep_failing_seeds) == (False, True)
     assert spec.input_partitions == spec.partitions == 20
+    assert spec.oracle.parameters["normalise"] == ["case"]
     parts = "--batch-size 1 --window 1 --scheduler uniform --pick uniform --no-validity --keep-failing-seeds".split()
+    parts += ["--normalise", "case"]
     result = run(
-        *BASIC, *MODEL, *parts, "--input-partitions", "20", "--runs", "40", "--workers", "0", "-o", str(folder / "b")
+        *basic, *MODEL, *parts, "--input-partitions", "20", "--runs", "40", "--workers", "0", "-o", str(folder / "b")
     )
     assert result.exit_code in (0, 1), result.output
     one, other = CampaignRecord.open(folder / "a"), CampaignRecord.open(folder / "b")

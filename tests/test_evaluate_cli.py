@@ -159,6 +159,7 @@ def test_the_preset_of_the_paper(sounds: Path) -> None:
     assert "M{3,5} with inputs {3,5}" in section
     assert "M{3,20} with inputs {3,20}" in section
     about = json.loads((sounds / "paper" / "experiment.json").read_text())
+    assert about["oracle"] == "word error rate above 0.3"
     assert about["batch_size"] == 1
     assert "never_invalid" in json.dumps(about["mutations"])
     assert dc.Profile.load(sounds / "paper" / "train.profile").origin.fitted_on == 30

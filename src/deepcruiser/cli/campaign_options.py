@@ -124,6 +124,9 @@ def spec_from(
     )
 
 
+#: The differences that the paper's error rates ignore. It names none; corpora differ from systems in case alone.
+PAPER_NORMALISE = "case"
+
 #: What --paper stands for: the values of each option that do not contradict it, the first of which it sets.
 PAPER_PRESET: Mapping[str, tuple[Any, ...]] = {
     "batch_size": (1,),
@@ -146,6 +149,8 @@ def paper_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]
                 f"--paper does not go with {option} {options[name]}: leave one out, or use {allowed}"
             )
     preset = {name: values[0] for name, values in PAPER_PRESET.items() if name not in typed}
+    if "normalise" not in typed:
+        preset["normalise"] = PAPER_NORMALISE
     if "input_partitions" not in typed and options.get("partitions") is not None:
         preset["input_partitions"] = options["partitions"]
     return {**options, **preset}

@@ -178,9 +178,9 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
     figures.check_matplotlib()
     as_json, jobs = given.pop("as_json"), given.pop("jobs")
     folder: Path = given.pop("output")
+    given |= paper_experiment(ctx) if given["paper"] else {}
     names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "paper")
     common = {name: given.pop(name) for name in names}
-    common |= paper_experiment(ctx) if common["paper"] else {}
     partitions = partitions_from(given.pop("partitions"))
     settings = EvaluateOptions(spec=spec_from(**given), folder=folder, partitions=partitions, **common)
     # Systems may print, and standard output belongs to the JSON.

@@ -16,7 +16,7 @@ from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import options
-from deepcruiser.cli.campaign_options import judging_options, load_mutations
+from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, load_mutations
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import InputError
@@ -94,7 +94,8 @@ def paper_experiment(ctx: click.Context) -> dict[str, Any]:
         raise click.UsageError(
             f"--paper does not go with --batch-size {ctx.params['batch_size']}: leave one out, or use 1"
         )
-    return {"batch_size": 1} | ({} if "input_partitions" in typed else {"input_partitions": None})
+    preset = {"batch_size": 1, "input_partitions": None, "normalise": PAPER_NORMALISE}
+    return {name: value for name, value in preset.items() if name not in typed}
 
 
 #: The options of every question.
@@ -119,7 +120,8 @@ shared = options.together(
     click.option(
         "--paper",
         is_flag=True,
-        help="Batches and a window of one run, no validity gate, and inputs on as fine a grid as the states.",
+        help="Batches and a window of one run, no validity gate, inputs on as fine a grid as the states, error rates "
+        "that count differences in spacing.",
     ),
     click.option(
         "--jobs",

@@ -148,8 +148,8 @@ def fuzz(
     {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
 
     --paper is the paper's Algorithm 1 to the letter: --batch-size 1 --window 1 --scheduler uniform --pick uniform
-    --no-validity --keep-failing-seeds, and as many --input-partitions as --partitions. The paper does not say how tests
-    are selected: --paper --scheduler decay is the other reading.
+    --no-validity --keep-failing-seeds --normalise case, and as many --input-partitions as --partitions. The paper does
+    not say how tests are selected: --paper --scheduler decay is the other reading.
 
     Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3 the
     system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the campaign began, or twice.
