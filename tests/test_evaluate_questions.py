@@ -104,6 +104,8 @@ def test_rq2_correlates_what_is_in_the_data(folder: Path) -> None:
         x, y = [row[f"states M{{3,{m}}}"] for row in rows], [row["score"] for row in rows]
         assert line["Spearman"].value == pytest.approx(stats.spearmanr(x, y).statistic)
         assert line["Pearson"].value == pytest.approx(stats.pearsonr(x, y).statistic)
+        basic = [row[f"basic M{{3,{m}}}"] for row in rows]
+        assert line["Spearman of states of the model"].value == pytest.approx(stats.spearmanr(basic, y).statistic)
         assert line["Spearman"].low <= line["Spearman"].value <= line["Spearman"].high
     assert {row["transformation"] for row in answer.tables[1].rows} == {k.__name__ for k in toy.MUTATIONS.kinds}
 
@@ -193,9 +195,14 @@ def test_rq2_with_chains_of_transformations(tmp_path: Path) -> None:
     assert [row["transformations"] for row in apart] == [1, 2, 3]
     assert [row["mutants"] for row in apart] == [lengths.count(n) for n in (1, 2, 3)]
     assert min(lengths.count(n) for n in (1, 2, 3)) > len(data) / 6
-    assert [list(row) for row in whole] == [
-        ["configuration", "Spearman", "Pearson", "given the seed", "Spearman of transitions"]
-    ] * len(GRIDS)
+    correlations = [
+        "Spearman",
+        "Pearson",
+        "given the seed",
+        "Spearman of states of the model",
+        "Spearman of transitions",
+    ]
+    assert [list(row) for row in whole] == [["configuration", *correlations]] * len(GRIDS)
     for row, n in zip(data, lengths, strict=True):
         parameters = json.loads(row["parameters"])
         assert isinstance(parameters, dict) if n == 1 else len(parameters) == n
@@ -208,6 +215,9 @@ def test_rq2_with_chains_of_transformations(tmp_path: Path) -> None:
         assert all(type(applied[i]) in toy.MUTATIONS.allowed(applied[:i]) for i in range(n))
     with pytest.raises(dc.InputError, match="changes must be at least 1 per mutant, not 0"):
         asked(rq2, tmp_path, changes=0, **SMALL)
+    of_rq1 = asked(rq1, tmp_path, seeds=10, mutants=30, changes=3)
+    assert {row["transformation"].count(" -> ") + 1 for row in of_rq1.data.rows} == {1, 2, 3}
+    assert "changed by 1 to 3 transformations" in of_rq1.notes[0]
 
 
 def test_abstraction_tells_apart(folder: Path) -> None:

@@ -25,6 +25,12 @@ if TYPE_CHECKING:  # what a question needs is imported when it is asked
 seeds_and_mutants = options.together(
     click.option("--seeds", default=100, show_default=True, help="Number of seeds to draw from the data."),
     click.option("--mutants", default=100, show_default=True, help="Number of mutants per seed."),
+    click.option(
+        "--changes",
+        default=1,
+        show_default=True,
+        help="Most transformations of a mutant; above 1, chains of 1 to this many.",
+    ),
 )
 
 #: The runs of a campaign, unless told otherwise.
@@ -97,22 +103,16 @@ def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, 
 @shared
 @seeds_and_mutants
 @click.pass_context
-def rq1(ctx: click.Context, /, seeds: int, mutants: int, **given: Any) -> None:
+def rq1(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: Any) -> None:
     """Measure how similar mutants are to their seeds, by the states they visit."""
     from deepcruiser.evaluate.rq1 import rq1 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), given)
 
 
 @evaluate.command()
 @shared
 @seeds_and_mutants
-@click.option(
-    "--changes",
-    default=1,
-    show_default=True,
-    help="Most transformations of a mutant; above 1, chains of 1 to this many.",
-)
 @click.pass_context
 def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: Any) -> None:
     """Test whether mutants that visit other states have more errors. Uses seeds answered correctly."""

@@ -25,10 +25,13 @@ EDGES = np.arange(11) / 10
 WORDS = {"states": "states", "basic": "states of the model", "transitions": "transitions"}
 
 
-def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100) -> Answer:
-    """The Jaccard index of each mutant and its seed for every configuration."""
+def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int = 1) -> Answer:
+    """The Jaccard index of each mutant and its seed for every configuration.
+
+    Each mutant has one transformation, or a chain of up to `changes`.
+    """
     experiment = workers.experiment
-    found = families(workers, choose_seeds(workers, seeds), mutants)
+    found = families(workers, choose_seeds(workers, seeds), mutants, changes=changes)
     data = measured(experiment, found)
     table = Table("rq1", tuple(shares_per_tenth(experiment, data)), shown=dict.fromkeys(tenths(), shares))
     rejected = sum(bool(mutant.invalid) for family in found for mutant in family.mutants)
@@ -38,7 +41,8 @@ def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100) -> Answer:
         (table,),
         data=Table("rq1-data", tuple(data)),
         notes=(
-            f"{len(data):,} mutants of {seeds:,} seeds, each changed by one transformation; {rejected:,} more were "
+            f"{len(data):,} mutants of {seeds:,} seeds, each changed by "
+            f"{f'1 to {changes} transformations' if changes > 1 else 'one transformation'}; {rejected:,} more were "
             "rejected by the validity gate and are not in the table. *States* are all cells that a run visits, *states "
             "of the model* are those that profiling visited as well. The last tenth includes 1.0.",
         ),

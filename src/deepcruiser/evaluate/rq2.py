@@ -71,7 +71,7 @@ def overall(
 ) -> dict[str, Any]:
     """All correlations for one configuration; `known` is None for chains of transformations."""
     x, y = values(data, column(experiment, partitions, "states")), values(data, "score")
-    pairs = values(data, column(experiment, partitions, "transitions"))
+    basic, pairs = (values(data, column(experiment, partitions, kind)) for kind in ("basic", "transitions"))
     seeds, kinds = (np.array([row[name] for row in data]) for name in ("seed", "transformation"))
 
     def interval(measure: Any, one: Floats, other: Floats) -> Estimate:
@@ -90,6 +90,7 @@ def overall(
             name: interval(pearson, *(residuals(ranks(v), *more, groups=groups) for v in (x, y)))
             for name, (groups, more) in given.items()
         },
+        "Spearman of states of the model": interval(spearman, basic, y),
         "Spearman of transitions": interval(spearman, pairs, y),
     }
 
