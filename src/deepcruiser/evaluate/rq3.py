@@ -39,9 +39,9 @@ def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns:
         data=curves(found),
         notes=(
             found.how,
-            "*Queue* seems to be the coverage that the paper reports; it grows by construction, because only mutants "
-            "that increase it are kept. *All runs* is the coverage of all runs that did not fail. It can be compared "
-            "between guides, and p and A refer to it. For a guided campaign the two are equal.",
+            "*Queue* seems to be the coverage that the paper reports (it does not say); it grows by construction, "
+            "because only mutants that increase it are kept. *All runs* is the coverage of all runs that did not fail. "
+            "It can be compared between guides, and p and A refer to it. For a guided campaign the two are equal.",
             *verdicts([*grids, *criteria]),
         ),
         draw=lambda: draw(found),
