@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import shutil
 import threading
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import deepcruiser as dc
@@ -21,6 +24,7 @@ from deepcruiser.report.sections import SECTIONS
 from deepcruiser.report.server import serving
 from deepcruiser.serialise import digest_of
 from tests.support import reports, toy
+from tests.support.reports import page_data
 
 #: What Chromium needs as root and without a screen, and so that it asks nobody for anything by itself.
 FLAGS = (
@@ -123,21 +127,132 @@ def test_all_sections_are_there_and_fit_on_a_phone(opened: Callable[[str], Any])
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_seed_and_mutant_are_heard(opened: Callable[[str], Any]) -> None:
+def test_seed_and_mutant_are_compared_by_ear(opened: Callable[[str], Any]) -> None:
+    """Inside the page and beside it; the switch keeps the time, and one of them plays at most."""
     browser = opened("sounds")
-    rows = browser.find_elements("css selector", "tr.row .more button")
-    rows[7].click()  # one whose sound is beside the page, as five are inside
-    audios = eventually(lambda: (found := browser.find_elements("css selector", "audio")) and len(found) == 4 and found)
-    sources = [audio.get_attribute("src").partition(":")[0] for audio in audios]
-    assert sources.count("blob") >= 2
-    assert "file" in sources
-    for audio in audios:
-        browser.execute_script("arguments[0].play()", audio)
-        eventually(lambda: browser.execute_script("return arguments[0].currentTime > 0.1", audio))  # noqa: B023
-        assert 0.5 < browser.execute_script("return arguments[0].duration", audio) < 2
-    assert browser.execute_script("return [...document.querySelectorAll('audio')].filter(a => !a.paused).length") <= 1
-    drawn = "return [...document.querySelectorAll('.wave > div')].every(w => w.shadowRoot.querySelector('canvas'))"
-    assert browser.execute_script(drawn)
+    data, inside = page_data(Path(browser.current_url.removeprefix("file://"))), 'a[href^="blob:"]'
+    number = int(texts(browser, "tr.row td:first-child")[7])
+    browser.find_elements("css selector", "tr.row .more button")[
+        7
+    ].click()  # one whose sound is beside the page, as five are inside
+    eventually(lambda: len(browser.find_elements("css selector", ".sounds")) == 2)
+    sources = [
+        link.get_attribute("href").partition(":")[0] for link in browser.find_elements("css selector", ".sounds a")
+    ]
+    assert sources[:2] == ["blob", "blob"]
+    assert sources[3] == "file"
+    eventually(lambda: len(browser.find_elements("css selector", ".spectrogram")) == 3)
+    for which in (0, 1):
+        pair = browser.find_elements("css selector", ".sounds")[which]
+        play, seed, _ = pair.find_elements("css selector", ".tools button")
+        heard = "return [...arguments[0].querySelectorAll('audio')].map(a => [a.paused, a.currentTime, a.duration])"
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", play)
+        play.click()
+        eventually(lambda: browser.execute_script(heard, pair)[1][1] > 0.2)  # noqa: B023
+        seed.click()
+        eventually(lambda: not browser.execute_script(heard, pair)[0][0])  # noqa: B023
+        (_, at, length), (stopped, *_) = browser.execute_script(heard, pair)
+        assert stopped
+        assert 0.2 < at < length < 2
+        play.click()
+        eventually(lambda: browser.execute_script(heard, pair)[0][0])  # noqa: B023
+        assert seed.get_attribute("aria-pressed") == "true"
+    assert browser.execute_script("return [...document.querySelectorAll('audio')].every(a => a.paused)")
+    wave = pair.find_element("css selector", "canvas.wave")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", wave)
+    wave.click()
+    (shown,) = [test["input"] for test in data["failures"] if test["number"] == number]
+    longest = max(shown[which]["seconds"] for which in ("seed", "mutant"))
+    assert float(pair.find_element("css selector", "input[type=range]").get_attribute("value")) == pytest.approx(
+        longest / 2, abs=0.03
+    )
+    assert find(browser, inside).get_attribute("download").endswith(".mp3")
+
+
+def test_both_waves_have_one_scale_in_time_and_loudness(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser = opened("sounds")
+    eventually(lambda: browser.find_elements("css selector", ".spectrogram"))
+    measured = browser.execute_script(
+        """
+        return [...document.querySelectorAll(".sounds canvas.wave")].map((canvas) => {
+          const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+          const drawn = (x, y) => data[4 * (y * canvas.width + x) + 3] > 0;
+          const columns = [...Array(canvas.width).keys()].filter((x) => drawn(x, canvas.height / 2));
+          const rows = [...Array(canvas.height).keys()].filter((y) => columns.some((x) => drawn(x, y)));
+          return [columns.length / canvas.width, rows.length / canvas.height];
+        });
+        """
+    )
+    worst = page_data(pages["sounds"])["failures"][0]["input"]
+    read = [dc.Audio.read(pages["sounds"].parent / worst[which]["file"]) for which in ("seed", "mutant")]
+    seconds, peaks = [audio.seconds for audio in read], [float(np.abs(audio.samples).max()) for audio in read]
+    for (long, high), length, peak in zip(measured, seconds, peaks, strict=True):
+        assert long == pytest.approx(length / max(seconds), abs=0.02)
+        assert high == pytest.approx(0.95 * peak / max(peaks), abs=0.08)
+
+
+def test_a_spectrogram_is_the_fourier_transform(opened: Callable[[str], Any]) -> None:
+    browser = opened("nothing")  # without failing tests there are none of its scripts' pictures, but the functions
+    samples = np.random.default_rng(0).normal(0, 0.1, 4000)
+    found = browser.execute_script("return [...spectrogram(arguments[0], 8000, 0.5, 5).values]", samples.tolist())
+    for column, centre in enumerate((400, 1200, 2000, 2800, 3600)):
+        window = np.hanning(257)[:256]
+        power = np.abs(np.fft.fft(samples[centre - 128 : centre + 128] * window)[:128]) ** 2
+        assert np.reshape(found, (128, 5))[::-1, column] == pytest.approx(10 * np.log10(power + 1e-9), abs=0.01)
+
+
+def test_findings_come_first_and_lead_to_their_tests(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser, data = opened("sounds"), page_data(pages["sounds"])
+    cards = browser.find_elements("css selector", "#findings article")
+    assert len(cards) == min(6, len(data["findings"]))
+    for card, finding in zip(cards, data["findings"], strict=False):
+        assert finding["title"] in card.text
+        assert f"{len(finding['tests'])} failing test" in card.text
+        assert f"Worst: test {finding['tests'][0]}" in card.text
+    find(browser, "#findings article button").click()
+    eventually(lambda: browser.execute_script("return document.querySelector('#findings audio').currentTime > 0.1"))
+    finding = max(data["findings"][: len(cards)], key=lambda each: len(each["tests"]))
+    find(browser, f"#finding-{finding['id']} > a:last-child").click()
+    shown = eventually(lambda: len(rows := texts(browser, "tr.row td:first-child")) <= len(finding["tests"]) and rows)
+    assert set(map(int, shown)) <= set(finding["tests"])
+    assert f"finding={finding['id']}" in browser.current_url
+
+
+def test_the_address_has_the_filters_and_the_open_test(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser = opened("sounds")
+    find(browser, "#failures-tools input").send_keys("say-2")
+    eventually(lambda: "#failures&q=say-2" in browser.current_url)
+    before = texts(browser, "tr.row td:first-child")
+    find(browser, "tr.row .more button").click()
+    eventually(lambda: f"#test-{before[0]}&q=say-2" in browser.current_url)
+    address = browser.current_url
+    browser.get("about:blank")
+    browser.get(address)
+    assert texts(browser, "tr.row td:first-child") == before
+    assert browser.execute_script("return document.querySelector('.detail').id") == f"test-{before[0]}-details"
+    last = page_data(pages["sounds"])["failures"][-1]["number"]
+    browser.execute_script("location.hash = arguments[0]", f"#test-{last}")  # as someone follows a link
+    eventually(lambda: browser.find_elements("css selector", f"#test-{last}-details"))
+    assert find(browser, "#failures-tools input").get_attribute("value") == ""
+
+
+@pytest.mark.parametrize("name", ["sounds", "texts"])
+def test_a_table_of_the_tests_is_saved(opened: Callable[[str], Any], pages: dict[str, Path], name: str) -> None:
+    browser = opened(name)
+    browser.execute_script(
+        "URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#'; }"
+    )
+    find(browser, "#failures-pager button:last-child").click()
+    saved = eventually(lambda: browser.execute_script("return window.saved"))
+    rows = list(csv.DictReader(io.StringIO(saved, newline="")))
+    shown = {test["number"]: test for test in page_data(pages[name])["failures"] if not test.get("again")}
+    assert {int(row["test"]) for row in rows} == set(shown)
+    for row in rows:
+        test = shown[int(row["test"])]
+        assert row["got"] == test["output"]
+        assert row["recipe"] == " -> ".join(test["recipe"])
+    browser.execute_script("table.data.failures[0].output = '=1+1'; saveCsv(table.data)")
+    eventually(lambda: '"\'=1+1"' in browser.execute_script("return window.saved"))
 
 
 def test_markup_in_a_transcript_is_text(opened: Callable[[str], Any]) -> None:
@@ -154,7 +269,7 @@ def test_sorting_filtering_and_turning_pages(opened: Callable[[str], Any]) -> No
     assert numbers == sorted(numbers)
     assert len(numbers) == 25
     assert find(browser, ".sortable th:first-child").get_attribute("aria-sort") == "ascending"
-    find(browser, "#failures-pager button:last-child").click()
+    find(browser, "#failures-pager button:nth-of-type(2)").click()
     more = [int(text) for text in texts(browser, "tr.row td:first-child")]
     assert min(more) > max(numbers)
     search = find(browser, "#failures-tools input")

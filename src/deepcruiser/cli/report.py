@@ -39,7 +39,7 @@ from deepcruiser.report.text import as_markdown, as_text
     metavar="N",
     show_default=True,
     type=click.IntRange(min=0),
-    help="Embed the audio of the N worst failures; link the rest.",
+    help="Embed the audio of the N worst failures and findings; link the rest.",
 )
 def report(
     folders: tuple[Path, ...],

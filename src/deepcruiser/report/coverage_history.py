@@ -21,8 +21,9 @@ class CoverageHistory:
 
     def __init__(self, record: Record, criteria: Iterable[Criterion]) -> None:
         self._record = record
-        self._read = 0
-        #: For each moment the number of runs, the time in seconds and the value of each criterion.
+        self._read = self._failed = 0
+        #: For each moment the number of runs, the time in seconds, the number of failing tests, and the value of each
+        #: criterion.
         self.moments: list[dict[str, Any]] = []
         #: Criteria that cannot be measured on the model, and why.
         self.warnings: list[str] = []
@@ -55,7 +56,9 @@ class CoverageHistory:
             if i % step == 0 or i == len(new) - 1:
                 self._add(runs[self._read : number])
                 self._read = number
-                self.moments.append({"runs": number, "seconds": seconds, "values": self._values()})
+                self.moments.append(
+                    {"runs": number, "seconds": seconds, "failed": self._failed, "values": self._values()}
+                )
         self._add(runs[self._read :])  # of a batch that is damaged further on
         self._read = len(runs)
         if len(self.moments) > 4 * _MOMENTS:
@@ -80,6 +83,7 @@ class CoverageHistory:
 
     def _add(self, events: Iterable[Event]) -> None:
         for event in events:
+            self._failed += event.outcome == "failed"
             if event.visits is None or event.outcome not in ("kept", "dropped"):
                 continue
             for coverage in self._executed.values():

@@ -21,10 +21,13 @@ from deepcruiser.report.coverage_history import CoverageHistory, criteria_to_sho
 from deepcruiser.report.format import group_of
 from deepcruiser.report.inputs import Inputs
 from deepcruiser.report.salvage import Record, salvage
+from deepcruiser.serialise import digest_of
 from deepcruiser.transformations import to_dict
 
 #: What the score of an oracle is called; the scores of others are not shown.
 _MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
+#: The oracles that compare with the text or the label of a seed, if it has one.
+_OF_TEXTS = (*_MEASURES, "Disagreement")
 
 
 class Fold(Protocol):
@@ -113,6 +116,7 @@ class CampaignData:
             "runs": len(record.runs),
             "seconds": record.seconds,
             "seeds": len(record.seeds),
+            "right": self._right(),
             "set_aside": dict(Counter(event.reason for event in record.seeds if event.outcome != "kept")),
             "coverage": self.coverage.table(),
             "failing_tests": len(failures),
@@ -143,6 +147,15 @@ class CampaignData:
             "pieces": transcript_pieces(test.reference, test.output, by_character=by_character) if wrong else None,
             "replay": self.replay_command(test.number),
         }
+
+    def _right(self) -> dict[str, int] | None:
+        """How many seeds the system gets right before any change; None where it is compared with its own answers."""
+        oracle, texts = self.record.spec.oracle, self.record.identity.get("texts of the seeds")
+        unknown = digest_of([None] * len(self.record.seeds))
+        if oracle.type not in _OF_TEXTS or oracle.parameters.get("against") == "output" or texts in (None, unknown):
+            return None
+        judged = [event for event in self.record.seeds if event.outcome == "kept" or event.reason == "failed already"]
+        return {"right": sum(event.reason == "" for event in judged), "of": len(judged)}
 
     def _warnings(self) -> list[str]:
         """What of the folder cannot be shown, in sentences."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from deepcruiser.report.sounds import outline
 
 #: Limits of what is shown: characters of a text, points and channels of a series.
 _LONGEST_TEXT, _POINTS, _CHANNELS = 2000, 240, 3
+#: An array with more channels than are drawn as lines is a picture if no side is longer than this.
+_LONGEST_SIDE = 64
 #: Files that a campaign writes for its inputs; nothing else is served or linked.
 INPUT_FILE = re.compile(r"(failed|seeds)/\d{6,}\.(flac|txt|npy)")
 
@@ -60,19 +63,36 @@ class Inputs:
                 continue
             if suffix == "flac":
                 audio = Audio.read(path)
-                return {"form": "sound", "file": file, "seconds": round(audio.seconds, 3), "outline": outline(audio)}
+                seconds = round(audio.seconds, 3)
+                return {
+                    "form": "sound", "file": file, "seconds": seconds, "rate": audio.rate, "outline": outline(audio)
+                }  # fmt: skip
             if suffix == "txt":
                 return {"form": "text", "file": file, "text": path.read_text("utf-8", "replace")[:_LONGEST_TEXT]}
-            return {"form": "series", "file": file, **_lines(np.load(path, allow_pickle=False))}
+            array = np.load(path, allow_pickle=False)
+            return {"form": "series", "file": file, "shape": list(array.shape), **(_table(array) or _lines(array))}
         return {"form": "missing", "problem": f"there is no file {stem}.* in the campaign's folder"}
+
+
+def _table(array: npt.NDArray[Any]) -> dict[str, Any] | None:
+    """A small array as a picture: a byte for each number, from the least to the greatest; None of any other."""
+    if array.ndim != 2 or array.dtype.kind not in "biuf" or not _CHANNELS < array.shape[1] <= _LONGEST_SIDE:
+        return None
+    if not 1 <= len(array) <= _LONGEST_SIDE or not np.isfinite(array).all():
+        return None
+    values = array.astype(np.float64)
+    low, high = float(values.min()), float(values.max())
+    shares = np.round((values - low) / ((high - low) or 1.0) * 255).astype(np.uint8)
+    pixels = base64.b64encode(shares.tobytes()).decode()
+    return {"table": {"rows": len(array), "columns": array.shape[1], "low": low, "high": high, "bytes": pixels}}
 
 
 def _lines(array: npt.NDArray[Any]) -> dict[str, Any]:
     """A series as lines of a few points, evenly spread over time."""
     if array.ndim == 0 or array.dtype.kind not in "biuf" or not array.size:
-        return {"lines": [], "shape": list(array.shape)}
+        return {"lines": []}
     table = array.reshape(len(array), -1)
     at = np.unique(np.linspace(0, len(table) - 1, min(_POINTS, len(table))).astype(np.int64))
     channels = table[at][:, :_CHANNELS].astype(np.float64)
     lines = [[float(f"{value:.4g}") if np.isfinite(value) else None for value in line] for line in channels.T]
-    return {"lines": lines, "at": at.tolist(), "shape": list(array.shape)}
+    return {"lines": lines, "at": at.tolist(), "channels": table.shape[1]}

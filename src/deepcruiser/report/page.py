@@ -6,7 +6,6 @@ import base64
 import hashlib
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -24,10 +23,10 @@ from deepcruiser.report.sounds import compressed
 
 ASSETS = Path(__file__).parent / "assets"
 #: What the scripts of the sections use; `page.js` comes last and starts them.
-SHARED_SCRIPTS = ("uplot.min.js", "wavesurfer.min.js", "elements.js")
+SHARED_SCRIPTS = ("uplot.min.js", "elements.js")
 STYLES = ("uplot.min.css", "page.css")
 #: The licences that go along with vendored files.
-LICENCES = {"uplot.min.js": "uplot.LICENSE", "wavesurfer.min.js": "wavesurfer.LICENSE"}
+LICENCES = {"uplot.min.js": "uplot.LICENSE"}
 
 
 def write_page(campaigns: Sequence[CampaignData], path: str | os.PathLike[str], *, embed: int = 25) -> None:
@@ -45,15 +44,13 @@ def write_page(campaigns: Sequence[CampaignData], path: str | os.PathLike[str], 
 def render(page: Mapping[str, Any], *, audio: Mapping[str, str], links: Sequence[str], live: bool = False) -> str:
     """The page as HTML."""
     sections = [section for section in SECTIONS if section.shown(page)]
-    nonce = secrets.token_urlsafe(16)
     names = [*SHARED_SCRIPTS, *(script for section in sections for script in section.scripts), "page.js"]
     scripts = [_with_licence(name) for name in names]
     styles = [_asset(name) for name in STYLES]
     policy = {
         "default-src": "'none'",
         "script-src": " ".join(map(_hash, scripts)),
-        # The style that is not ours to hash is made by wavesurfer, which takes a nonce.
-        "style-src": " ".join([*map(_hash, styles), f"'nonce-{nonce}'"]),
+        "style-src": " ".join(map(_hash, styles)),
         "media-src": "'self' blob: data: file:",
         "img-src": "data:",
         "connect-src": "'self'" if live else "'none'",
@@ -61,7 +58,7 @@ def render(page: Mapping[str, Any], *, audio: Mapping[str, str], links: Sequence
         "form-action": "'none'",
     }
     html: str = _template("page.html").render(
-        data=as_script({**page, "links": links, "live": live, "nonce": nonce}),
+        data=as_script({**page, "links": links, "live": live}),
         audio=as_script(audio),
         policy="; ".join(f"{name} {value}" for name, value in policy.items()),
         scripts=scripts,
@@ -89,9 +86,12 @@ def as_script(data: Any) -> str:
 
 
 def _embedded(page: Mapping[str, Any], campaigns: Sequence[CampaignData], count: int) -> dict[str, str]:
-    """The audio of the first failing tests as data URLs, by campaign and file; each seed is there once."""
+    """The audio of the first failing tests and of the first findings' worst as data URLs, by campaign and file."""
     audio: dict[str, str] = {}
-    for test in page["failures"][:count]:
+    worst = {(each["campaign"], each["tests"][0]) for each in page["findings"][:count]}
+    for place, test in enumerate(page["failures"]):
+        if place >= count and (test["campaign"], test["number"]) not in worst:
+            continue
         for file in _recordings(test):
             name = f"{test['campaign']}/{file}"
             if name not in audio:

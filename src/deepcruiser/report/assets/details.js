@@ -2,40 +2,37 @@
 // A failing test: its row in the table, and the details that open below it.
 
 function idOf(test) {
-  return `test-${test.campaign}-${test.number}`;
+  return test.campaign ? `test-${test.campaign}-${test.number}` : `test-${test.number}`;
+}
+
+/** What was expected and what came, in one line. */
+function differenceOf(test) {
+  if (test.pieces) return marked(test.pieces, " ");
+  if (test.kind !== "wrong") return [plain(test.output)];
+  return [element("del", {}, plain(test.reference)), " ", element("ins", {}, plain(test.output))];
 }
 
 function oneTest(test, data, sounds) {
   const campaign = data.campaigns[test.campaign];
   const id = idOf(test);
-  const difference = test.pieces
-    ? marked(test.pieces, " ")
-    : test.kind === "wrong"
-      ? [element("del", {}, plain(test.reference)), " ", element("ins", {}, plain(test.output))]
-      : [plain(test.output)];
   const button = element(
     "button",
-    { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": id },
+    { type: "button", class: "quiet", "aria-expanded": "false", "aria-controls": `${id}-details` },
     "Details",
   );
   const row = element(
     "tr",
-    { class: "row" },
+    { class: "row", id },
     element("td", {}, number.format(test.number)),
     element("td", {}, campaign.measure && test.kind === "wrong" ? `${Math.round(test.score * 100)}%` : test.kind),
     element(
       "td",
       { class: "what" },
       textOf(test) == null ? null : element("div", { class: "clamp input" }, textOf(test)),
-      element("div", { class: "clamp" }, ...difference),
+      element("div", { class: "clamp" }, ...differenceOf(test)),
     ),
     data.campaigns.length > 1
-      ? element(
-          "td",
-          {},
-          campaign.name,
-          element("span", { class: "mark" }, { new: "only here", gone: "only here", both: "in both" }[test.elsewhere]),
-        )
+      ? element("td", {}, campaign.name, element("span", { class: "mark" }, ELSEWHERE[test.elsewhere]))
       : null,
     element(
       "td",
@@ -53,7 +50,8 @@ function oneTest(test, data, sounds) {
     button.textContent = open ? "Close" : "Details";
     table.open[open ? "add" : "delete"](id);
     if (open && !detail) {
-      detail = element("tr", { class: "detail", id }, element("td", { colspan: columns }, details(test, data, sounds)));
+      const cell = element("td", { colspan: columns }, details(test, data, sounds));
+      detail = element("tr", { class: "detail", id: `${id}-details` }, cell);
       row.after(detail);
     } else if (!open && detail) {
       for (const audio of detail.querySelectorAll("audio")) audio.pause();
@@ -62,10 +60,12 @@ function oneTest(test, data, sounds) {
     }
   };
   row.addEventListener("click", (event) => {
-    if (event.target === button || !String(getSelection())) set(!detail);
+    if (event.target !== button && String(getSelection())) return;
+    set(!detail);
+    writeAddress(detail ? id : "failures");
   });
   if (table.open.has(id)) queueMicrotask(() => row.isConnected && set(true));
-  return [row];
+  return row;
 }
 
 /** One of the two texts, expected (0) or got (1), with the differences marked. */
@@ -80,17 +80,44 @@ function oneSide(test, side) {
   ]);
 }
 
+function details(test, data, sounds) {
+  const campaign = data.campaigns[test.campaign];
+  const part = (title, ...content) =>
+    element("div", {}, element("h4", {}, title), element("p", { class: "answer" }, ...content));
+  const wrong = test.kind === "wrong";
+  const got = wrong ? "Got" + (campaign.measure ? `, ${campaign.measure} ${Math.round(test.score * 100)}%` : "") : test.kind;
+  const input = showInput(test, data, sounds);
+  return element(
+    "div",
+    {},
+    element(
+      "div",
+      { class: "pair" },
+      wrong ? part("Expected", ...oneSide(test, 0)) : null,
+      part("Answer to the unchanged seed", plain(test.seed_output) || "(empty)"),
+      part(got, ...(wrong ? oneSide(test, 1) : [plain(test.output)])),
+    ),
+    input.node,
+    element("h4", {}, `Recipe: changes to the seed ${test.seed}, in order`),
+    element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))),
+    ...(test.replay ? [element("h4", {}, "Replay it"), commandBox(test.replay)] : []),
+    element("h4", {}, "In Python"),
+    commandBox(pythonCode(test, campaign)),
+  );
+}
+
 /** Code that reads the failing input, and runs the system on it where the campaign's folder says which that is. */
 function pythonCode(test, campaign) {
   const text = JSON.stringify;
+  const { form, mutant } = test.input;
   const read = {
-    sound: () => `dc.Audio.read(${text(`${campaign.folder}/${test.input.mutant.file}`)})`,
+    sound: () => `dc.Audio.read(${text(`${campaign.folder}/${mutant.file}`)})`,
     text: () => "test.text",
-    series: () => `np.load(${text(`${campaign.folder}/${test.input.mutant.file}`)})`,
-  }[test.input.form];
+    series: () => `np.load(${text(`${campaign.folder}/${mutant.file}`)})`,
+  }[form];
   const runs = read && campaign.system;
   const lines = [
-    test.input.form === "series" ? "import numpy as np\n" : null,
+    form === "series" ? "import numpy as np\n" : null,
     "import deepcruiser as dc",
     runs ? "from deepcruiser.cli.resolve import system_from" : null,
     "",
@@ -101,38 +128,4 @@ function pythonCode(test, campaign) {
     read && !runs ? "# with your system: print(system.run([value])[0].output)" : null,
   ];
   return lines.filter((line) => line !== null).join("\n");
-}
-
-function details(test, data, sounds) {
-  const campaign = data.campaigns[test.campaign];
-  const parts = [];
-  if (test.kind === "wrong") {
-    parts.push(
-      element(
-        "div",
-        { class: "pair" },
-        element("div", {}, element("h4", {}, "Expected"), element("p", { class: "answer" }, ...oneSide(test, 0))),
-        element(
-          "div",
-          {},
-          element("h4", {}, "Got" + (campaign.measure ? `, ${campaign.measure} ${Math.round(test.score * 100)}%` : "")),
-          element("p", { class: "answer" }, ...oneSide(test, 1)),
-        ),
-      ),
-    );
-  } else {
-    parts.push(element("h4", {}, test.kind), element("p", { class: "answer raw" }, plain(test.output)));
-  }
-  parts.push(
-    element("h4", {}, "Answer to the unchanged seed"),
-    element("p", { class: "answer" }, plain(test.seed_output) || "(empty)"),
-    showInput(test, data, sounds),
-  );
-  parts.push(
-    element("h4", {}, `Recipe: changes to the seed ${test.seed}, in order`),
-    element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))),
-  );
-  if (test.replay) parts.push(element("h4", {}, "Replay it"), commandBox(test.replay));
-  parts.push(element("h4", {}, "In Python"), commandBox(pythonCode(test, campaign)));
-  return element("div", {}, ...parts);
 }

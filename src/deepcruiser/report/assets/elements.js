@@ -40,6 +40,9 @@ function clock(seconds) {
   return `${Math.floor(whole / 3600)}:${two(Math.floor(whole / 60) % 60)}:${two(whole % 60)}`;
 }
 
+/** The colours of the lines in charts. */
+const LINES = ["#1f77b4", "#e8590c", "#2b8a3e", "#9c36b5", "#b08900", "#0b7285", "#5f6b76", "#c2255c"];
+
 const number = new Intl.NumberFormat("en");
 
 /** A labelled list to choose from; `options` are pairs of a value and a text. */

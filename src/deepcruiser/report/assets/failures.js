@@ -1,18 +1,12 @@
 "use strict";
-// The failing tests: a table to sort, filter and page through, with details for each test.
+// The failing tests: a table to sort, filter and page through, with details for each test. The address of the page
+// says what is shown: #test-191 for one test, and #failures&q=door&change=Trim for filters.
 
 const PAGE = 25;
-const table = {
-  sort: "score",
-  down: true,
-  page: 0,
-  query: "",
-  kind: "",
-  change: "",
-  where: "",
-  once: true,
-  open: new Set(),
-};
+const ELSEWHERE = { new: "only here", gone: "only here", both: "in both" };
+/** The filters by the names that they have in the address. */
+const NOTHING = { q: "", kind: "", change: "", where: "", finding: "", cell: "" };
+const table = { sort: "score", down: true, page: 0, once: true, open: new Set(), filters: { ...NOTHING } };
 
 function drawFailures(data, sounds) {
   const lead = document.getElementById("failures-lead");
@@ -33,109 +27,134 @@ function drawFailures(data, sounds) {
       ? ` The page holds the worst ${number.format(data.failures.length)} of ${number.format(total)}; all are in ${folders}.`
       : "");
   const tools = document.getElementById("failures-tools");
+  const first = !table.data;
+  if (first) readAddress(data);
+  if (first && !data.live && !table.open.size && data.failures.length) table.open.add(idOf(selected(data)[0] || data.failures[0]));
   if (!tools.childElementCount || table.data !== data) filters(data, sounds, tools);
-  if (!table.data && !data.live && data.failures.length) table.open.add(idOf(selected(data)[0]));
   table.data = data;
+  table.draw = () => drawFailures(data, sounds);
   const matches = selected(data);
   const pages = Math.max(1, Math.ceil(matches.length / PAGE));
   table.page = Math.min(table.page, pages - 1);
-  forgetWaves();
-  const again = () => drawFailures(data, sounds);
-  const rows = matches.slice(table.page * PAGE, (table.page + 1) * PAGE).flatMap((test) => oneTest(test, data, sounds));
+  const rows = matches.slice(table.page * PAGE, (table.page + 1) * PAGE).map((test) => oneTest(test, data, sounds));
   place.replaceChildren(
     element(
       "table",
       { class: "tests" },
       element("caption", { class: "hidden" }, "Failing tests"),
-      head(data, again),
+      head(data),
       element("tbody", {}, ...rows),
     ),
   );
   const shown = matches.length
     ? `${number.format(table.page * PAGE + 1)}–${number.format(Math.min(matches.length, (table.page + 1) * PAGE))} of ${number.format(matches.length)}`
     : "no matches";
-  const turn = (by) => {
+  const turn = (by) => () => {
     table.page += by;
-    again();
+    table.draw();
     document.getElementById("failures").scrollIntoView();
   };
+  const button = (text, disabled, onclick) =>
+    element("button", { type: "button", class: "quiet", disabled, onclick }, text);
   document
     .getElementById("failures-pager")
     .replaceChildren(
-      element(
-        "button",
-        { type: "button", class: "quiet", disabled: table.page === 0, onclick: () => turn(-1) },
-        "← Previous",
-      ),
+      button("← Previous", table.page === 0, turn(-1)),
       element("span", { role: "status" }, shown),
-      element(
-        "button",
-        { type: "button", class: "quiet", disabled: table.page >= pages - 1, onclick: () => turn(1) },
-        "Next →",
-      ),
+      button("Next →", table.page >= pages - 1, turn(1)),
+      button("Save as CSV", !matches.length, () => saveCsv(data)),
     );
 }
 
+/** Makes the address say what is shown; the browser's history stays as it is. */
+function writeAddress(place = "failures") {
+  const set = Object.entries(table.filters).filter(([, value]) => value);
+  const query = set.length ? `&${new URLSearchParams(set)}` : "";
+  history.replaceState(null, "", `#${place}${query}`);
+}
+
+/** Takes filters and the test to open from the address; whether it is for this table. */
+function readAddress(data) {
+  const [place, ...query] = location.hash.slice(1).split("&");
+  const test = data.failures.find((each) => idOf(each) === place);
+  if (place !== "failures" && !test) return false;
+  const wanted = Object.fromEntries(new URLSearchParams(query.join("&")));
+  for (const name of Object.keys(NOTHING)) table.filters[name] = wanted[name] || "";
+  if (!test) return true;
+  if (test.again) table.once = false;
+  if (!selected(data).includes(test)) Object.assign(table.filters, NOTHING);
+  table.open.clear();
+  table.open.add(idOf(test));
+  table.page = Math.floor(selected(data).indexOf(test) / PAGE);
+  return true;
+}
+
+function setFilter(name, value) {
+  table.filters[name] = value;
+  table.page = 0;
+  table.draw();
+  writeAddress();
+}
+
 function filters(data, sounds, tools) {
-  const again = () => {
-    table.page = 0;
-    drawFailures(data, sounds);
-  };
   const of = (values) => [...new Set(values)].sort();
-  const set = (name) => (value) => {
-    table[name] = value;
-    again();
-  };
+  const options = (all, values) => [["", all], ...values.map((value) => [value, value])];
+  const list = (label, name, choices) => tools.append(choice(label, choices, table.filters[name], (value) => setFilter(name, value)));
   let waiting;
   const search = element("input", {
     type: "search",
     placeholder: "Search texts, seeds, recipes",
     "aria-label": "Search the failing tests",
-    value: table.query,
+    value: table.filters.q,
     oninput: () => {
       clearTimeout(waiting);
-      waiting = setTimeout(() => set("query")(search.value), 120);
+      waiting = setTimeout(() => setFilter("q", search.value), 120);
     },
   });
-  const kinds = of(data.failures.map((test) => test.kind));
-  const changes = of(data.failures.flatMap((test) => test.kinds));
   tools.replaceChildren(search);
-  if (kinds.length > 1)
-    tools.append(
-      choice("Kind of failure", [["", "all kinds"], ...kinds.map((kind) => [kind, kind])], table.kind, set("kind")),
-    );
-  tools.append(
-    choice(
-      "Transformation",
-      [["", "all transformations"], ...changes.map((name) => [name, name])],
-      table.change,
-      set("change"),
-    ),
-  );
+  const kinds = of(data.failures.map((test) => test.kind));
+  if (kinds.length > 1) list("Kind of failure", "kind", options("all kinds", kinds));
+  list("Transformation", "change", options("all transformations", of(data.failures.flatMap((test) => test.kinds))));
+  const findings = (data.findings || []).map((each) => [each.id, each.title.slice(0, 70)]);
+  if (findings.length > 1) list("Finding", "finding", [["", "all findings"], ...findings]);
   if (data.campaigns.length > 1) {
-    const [first, ...others] = data.campaigns.map((campaign) => campaign.name);
-    const options = [
+    const [one, ...others] = data.campaigns.map((campaign) => campaign.name);
+    list("Found in", "where", [
       ["", "all campaigns"],
-      ["new", `only in ${first}`],
+      ["new", `only in ${others.join(", ")}`],
       ["both", "in both"],
-      ["gone", `only in ${others.join(", ")}`],
-    ];
-    tools.append(choice("Found in", options, table.where, set("where")));
+      ["gone", `only in ${one}`],
+    ]);
   }
+  const change = (checked) => {
+    table.once = checked;
+    table.draw();
+  };
   if (data.failures.some((test) => test.again)) {
-    const box = element("input", { type: "checkbox", checked: table.once, onchange: () => set("once")(box.checked) });
+    const box = element("input", { type: "checkbox", checked: table.once, onchange: () => change(box.checked) });
     tools.append(element("label", { class: "toggle" }, box, "show each input once"));
+  }
+  if (table.filters.cell) {
+    const drop = () => {
+      setFilter("cell", "");
+      filters(data, sounds, tools);
+    };
+    tools.append(element("button", { type: "button", class: "quiet", onclick: drop }, `through cell ${table.filters.cell} ✕`));
   }
 }
 
 function selected(data) {
-  const words = table.query.toLowerCase().split(/\s+/).filter(Boolean);
+  const wanted = table.filters;
+  const words = wanted.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const finding = (data.findings || []).find((each) => each.id === wanted.finding);
   const matches = data.failures.filter((test) => {
     if (table.once && test.again) return false;
-    if (table.kind && test.kind !== table.kind) return false;
-    if (table.change && !test.kinds.includes(table.change)) return false;
-    if (table.where && test.elsewhere !== table.where) return false;
-    test.text ??= [
+    if (wanted.kind && test.kind !== wanted.kind) return false;
+    if (wanted.change && !test.kinds.includes(wanted.change)) return false;
+    if (wanted.where && test.elsewhere !== wanted.where) return false;
+    if (finding && !(test.campaign === finding.campaign && finding.tests.includes(test.number))) return false;
+    if (wanted.cell && !passes(data, test, wanted.cell)) return false;
+    test.words ??= [
       test.number,
       test.seed,
       ...[test.reference, test.output, test.seed_output].map(plain),
@@ -144,20 +163,23 @@ function selected(data) {
     ]
       .join(" ")
       .toLowerCase();
-    return words.every((word) => test.text.includes(word));
+    return words.every((word) => test.words.includes(word));
   });
   const key = {
     number: (test) => test.number,
     score: (test) => test.score,
     seed: (test) => test.seed,
     what: (test) => plain(test.reference),
-    steps: (test) => test.recipe.length,
   }[table.sort];
   const way = table.down ? -1 : 1;
   return matches
     .map((test, i) => [key(test), i, test])
     .sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1]))
     .map((each) => each[2]);
+}
+
+function passes() {
+  return true;
 }
 
 function plain(value) {
@@ -171,27 +193,46 @@ function textOf(test) {
   return test.input.pieces ? test.input.pieces.map((piece) => piece[1]).join("") : test.input.mutant.text;
 }
 
-function head(data, again) {
-  const measure = data.campaigns[0].measure;
+/** The tests that the filters leave, as a file for a spreadsheet. */
+function saveCsv(data) {
+  const heads = ["test", "campaign", "kind", "score", "seed", "recipe", "expected", "unchanged seed", "got", "input"];
+  const rows = selected(data).map((test) => [
+    test.number,
+    data.campaigns[test.campaign].name,
+    test.kind,
+    test.score,
+    test.seed,
+    test.recipe.join(" -> "),
+    plain(test.reference),
+    plain(test.seed_output),
+    plain(test.output),
+    textOf(test) ?? test.input.mutant?.file ?? "",
+  ]);
+  // A spreadsheet must not take a text for a formula.
+  const safe = (value) => (typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value));
+  const lines = [heads, ...rows].map((row) => row.map((value) => `"${safe(value).replaceAll('"', '""')}"`).join(","));
+  const link = element("a", {
+    href: URL.createObjectURL(new Blob([`${lines.join("\r\n")}\r\n`], { type: "text/csv" })),
+    download: "failing-tests.csv",
+  });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+function head(data) {
   const column = (name, text, more = {}) => {
     const sorted = table.sort === name;
     const arrow = sorted ? (table.down ? " ↓" : " ↑") : "";
+    const onclick = () => {
+      table.down = sorted ? !table.down : name === "score";
+      table.sort = name;
+      table.draw();
+      document.querySelector(`.sortable [aria-sort] button`)?.focus();
+    };
     return element(
       "th",
       { scope: "col", "aria-sort": sorted ? (table.down ? "descending" : "ascending") : null, ...more },
-      element(
-        "button",
-        {
-          type: "button",
-          onclick: () => {
-            table.down = sorted ? !table.down : name === "score";
-            table.sort = name;
-            again();
-            document.querySelector(`.sortable [aria-sort] button`)?.focus();
-          },
-        },
-        text + arrow,
-      ),
+      element("button", { type: "button", onclick }, text + arrow),
     );
   };
   return element(
@@ -201,7 +242,7 @@ function head(data, again) {
       "tr",
       {},
       column("number", "Run"),
-      column("score", measure || "Kind"),
+      column("score", data.campaigns[0].measure || "Kind"),
       column("what", "Expected → got"),
       data.campaigns.length > 1 ? element("th", { scope: "col", class: "where" }, "Campaign") : null,
       column("seed", "Seed", { class: "seed" }),
@@ -210,9 +251,19 @@ function head(data, again) {
   );
 }
 
+function isPlaying() {
+  return [...document.querySelectorAll("audio")].some((audio) => !audio.paused);
+}
+
+function followAddress() {
+  if (!table.data || !readAddress(table.data)) return;
+  document.getElementById("failures-tools").replaceChildren();
+  table.draw();
+  document.getElementById(location.hash.slice(1).split("&")[0])?.scrollIntoView();
+}
+
+addEventListener("hashchange", followAddress);
 registerSection("failures", drawFailures, {
-  inUse: () =>
-    Boolean(document.activeElement?.closest("#failures")) ||
-    [...document.querySelectorAll("audio")].some((audio) => !audio.paused),
+  inUse: () => Boolean(document.activeElement?.closest("#failures")) || isPlaying(),
   chart: false,
 });

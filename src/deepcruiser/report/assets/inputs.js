@@ -1,88 +1,26 @@
 "use strict";
-// The input of a failing test: players for audio, marked differences for texts, lines for series.
+// The input of a failing test: sounds to compare, texts, lines for series, heat maps for small arrays.
 
-const waves = new Set();
-
+/** The input as an element; `pair` is the player where it is a sound. */
 function showInput(test, data, sounds) {
   const input = test.input;
   if (input.form === "text") {
-    return element(
-      "div",
-      {},
-      element("h4", {}, "Input: insertions and deletions"),
-      element("p", { class: "answer raw" }, ...marked(input.pieces)),
-    );
+    const parts = [element("h4", {}, "Input"), element("p", { class: "answer raw" }, textOf(test))];
+    if (input.pieces?.some((piece) => piece[0] !== piece[1]))
+      parts.push(element("h4", {}, "Changes to the seed"), element("p", { class: "answer raw" }, ...marked(input.pieces)));
+    return { node: element("div", {}, ...parts) };
   }
-  if (input.form === "series") {
-    return element("div", {}, element("h4", {}, "Input: the seed (dashed) and the failing test"), seriesChart(input));
+  if (input.form === "sound" || input.seed.form === "sound") {
+    const pair = soundPair(test, data, sounds);
+    return { node: pair.node, pair };
   }
-  const part = (which, title) =>
-    element("div", { class: "player" }, element("h4", {}, title), ...oneInput(test, input[which], title, data, sounds));
-  return element(
-    "div",
-    { class: "pair" },
-    part("seed", `Seed ${test.seed}`),
-    part("mutant", `Failing test ${test.number}`),
-  );
-}
-
-function oneInput(test, about, title, data, sounds) {
-  if (about.form === "text") return [element("p", { class: "answer raw" }, about.text)];
-  if (about.form !== "sound")
-    return [element("p", { class: "problem" }, `Missing: ${about.problem || "this kind of input cannot be shown"}.`)];
-  const name = `${test.campaign}/${about.file}`;
-  const audio = element("audio", { controls: true, preload: "metadata", "aria-label": title });
-  const problem = element("p", { class: "problem", role: "status", hidden: true });
-  const wave = element("div", { class: "wave", "aria-hidden": "true" });
-  audio.src = sounds[name] ? blobUrl(sounds, name) : data.links[test.campaign] + about.file;
-  audio.addEventListener("error", () => {
-    problem.hidden = false;
-    problem.textContent = sounds[name]
-      ? "This browser cannot play the audio."
-      : `The audio file is missing: ${data.links[test.campaign] + about.file}`;
-  });
-  audio.addEventListener("play", () => {
-    // one at a time
-    for (const other of document.querySelectorAll("audio")) if (other !== audio) other.pause();
-  });
-  const peaks = Float32Array.from(atob(about.outline), (char) => char.charCodeAt(0) / 255);
-  const loudest = Math.max(0.02, ...peaks);
-  requestAnimationFrame(() => {
-    if (!wave.isConnected) return;
-    const made = WaveSurfer.create({
-      container: wave,
-      media: audio,
-      peaks: [peaks.map((peak) => peak / loudest)],
-      duration: about.seconds,
-      height: 64,
-      cspNonce: data.nonce,
-      waveColor: colour(title.startsWith("Seed") ? "seeds" : "mutants"),
-      progressColor: colour("ink"),
-      cursorColor: colour("soft"),
-      barWidth: 2,
-      barGap: 1,
-      barRadius: 1,
-      dragToSeek: true,
-    });
-    waves.add(made);
-  });
-  return [wave, audio, problem];
-}
-
-const blobs = new Map();
-
-function blobUrl(sounds, name) {
-  if (!blobs.has(name)) {
-    const [head, body] = sounds[name].split(",");
-    const bytes = Uint8Array.from(atob(body), (char) => char.charCodeAt(0));
-    blobs.set(name, URL.createObjectURL(new Blob([bytes], { type: head.slice(5).split(";")[0] })));
-  }
-  return blobs.get(name);
-}
-
-function forgetWaves() {
-  for (const wave of waves) wave.destroy();
-  waves.clear();
+  if (input.form === "series") return { node: element("div", {}, ...showArray(input)) };
+  const problems = [
+    ["Seed", input.seed],
+    ["Failing test", input.mutant],
+  ].filter(([, about]) => about.form === "missing");
+  const missing = problems.map(([title, about]) => element("p", { class: "problem" }, `${title}: ${about.problem}.`));
+  return { node: element("div", {}, ...missing) };
 }
 
 /** Two texts in one line: what was removed is struck out, what was added is marked. */
@@ -101,27 +39,65 @@ function marked(pieces, between = "") {
   return shown;
 }
 
-function seriesChart(input) {
-  const place = element("div", { class: "chart" });
+function showArray(input) {
   const { seed, mutant } = input;
-  if (!mutant.lines || !mutant.lines.length)
-    return element("p", { class: "problem" }, `An array of shape ${mutant.shape}, which cannot be drawn.`);
+  const both = Boolean(mutant.table ? seed.table : seed.lines?.length);
+  const shape = mutant.shape.join(" × ");
+  if (mutant.table) {
+    const parts = [...(both ? [["Seed", seed.table]] : []), ["Failing test", mutant.table]];
+    const [low, high] = [Math.min, Math.max].map((pick, i) =>
+      pick(...parts.map(([, table]) => [table.low, table.high][i])),
+    );
+    const scale = `${low.toPrecision(4)} (dark) to ${high.toPrecision(4)} (light)`;
+    const maps = parts.map(([title, table]) =>
+      element("div", {}, element("h4", {}, title), heatCanvas(table, low, high, `${title}: ${shape} numbers`)),
+    );
+    return [element("h4", {}, `Input: ${shape} numbers, ${scale}`), element("div", { class: "pair" }, ...maps)];
+  }
+  if (!mutant.lines.length)
+    return [element("p", { class: "problem" }, `An array of shape ${shape}, which cannot be drawn.`)];
+  const more = mutant.channels > mutant.lines.length ? `; the first ${mutant.lines.length} of ${mutant.channels}` : "";
+  const key = mutant.lines.map((_, k) => {
+    const patch = element("i", { class: "line" });
+    patch.style.background = lineColour(k);
+    return element("span", { class: "toggle" }, patch, `channel ${k + 1}`);
+  });
+  return [
+    element("h4", {}, `Input: the failing test${both ? " and its seed (dashed)" : ""}${more}`),
+    element("div", { class: "tools" }, ...key),
+    seriesChart(mutant, both ? seed : null, shape),
+  ];
+}
+
+/** Numbers as colours; rows of the array run from left to right, as time does. */
+function heatCanvas({ rows, columns, low, high, bytes }, least, most, label) {
+  const canvas = element("canvas", { class: "array", role: "img", "aria-label": label });
+  [canvas.width, canvas.height] = [rows, columns];
+  const values = atob(bytes);
+  const span = most - least || 1;
+  paintSpectrogram(canvas, (i) => {
+    const at = (i % rows) * columns + (columns - 1 - Math.floor(i / rows));
+    return heat((low + (values.charCodeAt(at) / 255) * (high - low) - least) / span);
+  });
+  return canvas;
+}
+
+function lineColour(k) {
+  return LINES[(k + 1) % LINES.length];
+}
+
+function seriesChart(mutant, seed, shape) {
+  const place = element("div", { class: "chart" });
   requestAnimationFrame(() => {
     if (!place.isConnected) return;
-    const both = seed.form === "series" && seed.lines.length;
-    const at = [...new Set([...mutant.at, ...(both ? seed.at : [])])].sort((a, b) => a - b);
-    const column = (part, line) => {
-      const known = new Map(part.at.map((x, i) => [x, line[i]]));
-      return at.map((x) => known.get(x));
-    };
-    const lines = mutant.lines.map((line, k) => ({
-      values: column(mutant, line),
-      colour: LINES[(k + 1) % LINES.length],
-    }));
-    if (both)
-      seed.lines.forEach((line, k) =>
-        lines.push({ values: column(seed, line), colour: LINES[(k + 1) % LINES.length], dash: [4, 4] }),
-      );
+    const parts = [[mutant], ...(seed ? [[seed, [4, 4]]] : [])];
+    const at = [...new Set(parts.flatMap(([part]) => part.at))].sort((a, b) => a - b);
+    const lines = parts.flatMap(([part, dash]) =>
+      part.lines.map((line, k) => {
+        const known = new Map(part.at.map((x, i) => [x, line[i]]));
+        return { values: at.map((x) => known.get(x)), stroke: lineColour(k), dash };
+      }),
+    );
     const chart = new uPlot(
       {
         width: widthOf(place) || 500,
@@ -131,13 +107,7 @@ function seriesChart(input) {
         axes: [axis("step", { size: 30 }), axis("value", { size: 60 })],
         series: [
           {},
-          ...lines.map((line) => ({
-            stroke: line.colour,
-            width: 1.5,
-            dash: line.dash,
-            spanGaps: true,
-            points: { show: false },
-          })),
+          ...lines.map(({ stroke, dash }) => ({ stroke, width: 1.5, dash, spanGaps: true, points: { show: false } })),
         ],
       },
       [at, ...lines.map((line) => line.values)],
@@ -146,7 +116,7 @@ function seriesChart(input) {
     chart.root.setAttribute("role", "img");
     chart.root.setAttribute(
       "aria-label",
-      `The series of the failing test${both ? " and of its seed" : ""}, ${mutant.shape.join(" × ")} numbers`,
+      `The series of the failing test${seed ? " and of its seed" : ""}, ${shape} numbers`,
     );
     fit(chart, place, () => 200);
   });

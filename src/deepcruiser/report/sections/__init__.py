@@ -11,6 +11,7 @@ from deepcruiser.report.section import Section
 from deepcruiser.report.sections.comparison import COMPARISON
 from deepcruiser.report.sections.coverage import COVERAGE
 from deepcruiser.report.sections.failures import FAILURES
+from deepcruiser.report.sections.findings import FINDINGS
 from deepcruiser.report.sections.reproduce import REPRODUCE
 from deepcruiser.report.sections.state_space import STATE_SPACE
 from deepcruiser.report.sections.summary import SUMMARY
@@ -20,11 +21,12 @@ from deepcruiser.report.sections.unusual import UNUSUAL
 SECTIONS: tuple[Section, ...] = (
     SUMMARY,
     COMPARISON,
+    FINDINGS,
+    FAILURES,
     COVERAGE,
     STATE_SPACE,
     UNUSUAL,
     TRANSFORMATIONS,
-    FAILURES,
     REPRODUCE,
 )
 

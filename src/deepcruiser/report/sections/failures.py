@@ -82,7 +82,7 @@ FAILURES = Section(
     "Failing tests",
     _data,
     page_data=_page_data,
-    scripts=("inputs.js", "details.js", "failures.js"),
+    scripts=("sounds.js", "inputs.js", "details.js", "failures.js"),
     text=_text,
     markdown=_markdown,
 )

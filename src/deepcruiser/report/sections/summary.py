@@ -15,6 +15,8 @@ def _text(data: Data) -> Iterator[str]:
         if campaign["state"] != "damaged":
             end = f"stopped: {campaign['stopped']}" if campaign["stopped"] else campaign["state"]
             yield printable(f"{_runs(campaign)}, guide: {campaign['guide']}; {end}")
+        if right := campaign["right"]:
+            yield f"right on {right['right']:,} of {right['of']:,} seeds before any change"
         if campaign["set_aside"]:
             yield printable(f"seeds set aside: {counted(campaign['set_aside'])}, of {campaign['seeds']:,}")
         if campaign["rejected"]:

@@ -1,0 +1,85 @@
+"""The findings: failing tests with one cause together, what matters most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.errors import FileError
+from deepcruiser.findings.cluster import find
+from deepcruiser.findings.finding import Finding
+from deepcruiser.findings.results import read_shrunk
+from deepcruiser.report.data import CampaignData, ReportData
+from deepcruiser.report.format import markdown_table, printable
+from deepcruiser.report.section import Data, Section
+
+#: Findings listed as text, and on the page.
+_LISTED, _ON_PAGE = 10, 200
+
+
+def _data(report: ReportData) -> list[dict[str, Any]]:
+    return [finding for i, campaign in enumerate(report.campaigns) for finding in _of(i, campaign)]
+
+
+def _page_data(report: ReportData) -> list[dict[str, Any]]:
+    return [finding for i, campaign in enumerate(report.campaigns) for finding in _of(i, campaign)[:_ON_PAGE]]
+
+
+def _of(number: int, campaign: CampaignData) -> list[dict[str, Any]]:
+    """The findings of a campaign; a damaged one has none, since grouping needs its runs."""
+    record = campaign.record
+    if not isinstance(record, CampaignRecord):
+        return []
+    try:
+        shrunk = read_shrunk(record, system=str(record.identity.get("system") or ""))
+    except FileError:  # `deepcruiser findings` says so, and shrinks again
+        shrunk = {}
+    return [{"campaign": number, **_finding(finding)} for finding in find(record, shrunk).findings]
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    shrunk = finding.worst.shrunk
+    return {
+        "id": finding.id,
+        "title": finding.title,
+        "explanation": finding.explanation,
+        "mildest": finding.mildest,
+        "rank": finding.rank,
+        "seeds": len(finding.seeds),
+        "tests": [member.test.number for member in finding.members],
+        "shrunk": None if shrunk is None else [str(change) for change in shrunk.recipe],
+        "counts": finding.counts(),
+    }
+
+
+def _text(data: Data) -> Iterator[str]:
+    found = data["findings"]
+    if found:
+        yield f"{len(found):,} findings, what matters most first:"
+    for each in found[:_LISTED]:
+        yield f"  {printable(each['title'])}  [{each['id']}]"
+        yield f"      {len(each['tests']):,} failing tests, such as {each['tests'][0]}; severity {each['mildest']:.2g}"
+    if (rest := len(found) - _LISTED) > 0:
+        yield f"  and {rest:,} more: deepcruiser findings {printable(data['campaigns'][0]['folder'])}"
+
+
+def _markdown(data: Data) -> Iterator[str]:
+    if data["findings"]:
+        rows = [
+            [each["title"], f"{len(each['tests']):,}", f"{each['mildest']:.2g}", str(each["tests"][0])]
+            for each in data["findings"][:_LISTED]
+        ]
+        yield from markdown_table(["finding", "failing tests", "severity", "worst"], rows)
+
+
+FINDINGS = Section(
+    "findings",
+    "Findings",
+    _data,
+    page_data=_page_data,
+    scripts=("findings.js",),
+    text=_text,
+    markdown=_markdown,
+    shown=lambda data: bool(data["findings"]),
+)
