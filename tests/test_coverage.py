@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from tests.conftest import walks
+from tests.support import toy
 
 ALL = [dc.BSCov, dc.SBCov(1), dc.SBCov(2), dc.BTCov, dc.ISCov, dc.WICov]
 
@@ -119,3 +121,22 @@ def test_a_coverage_prints_itself() -> None:
     assert "BSCov" in text
     assert f"{coverage.value:.2%}" in text
     assert f"of {len(model.states):,}" in text
+
+
+def test_data_far_from_those_profiled_bring_a_hint() -> None:
+    model = replace(toy.model(), probes=())
+
+    class Forgetful(toy.Reader):
+        """Its front end has lost a scale."""
+
+        def _run(self, text: str) -> dc.Run:
+            run = super()._run(text)
+            return dc.Run(run.output, dc.Trace(np.asarray(run.traced.states) * 30, run.traced.inputs))
+
+    data = toy.texts(40, seed=8, longest=12)
+    assert "not in the model" not in str(dc.cover(model, toy.Reader(), data))
+    report = dc.cover(model, Forgetful(), data)
+    visits = [model.visits(run.traced) for run in Forgetful().run(data)]
+    known = set(np.concatenate([each.states for each in visits]).tolist()) - set(model.initial.tolist())
+    assert len(known) < 0.05 * sum(len(each.outside) for each in visits)
+    assert "of the cells that the data visit are not in the model: check that" in str(report).splitlines()[-1]

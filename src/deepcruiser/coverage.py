@@ -19,6 +19,9 @@ from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System, Trace
 
+#: Data of which a smaller share of the visited cells is known to the model are far from those profiled.
+NEAR = 0.05
+
 #: For each kind of visit that a criterion counts, the numbers of the visits that are new.
 News = tuple[IntArray, ...]
 
@@ -162,6 +165,18 @@ class CoverageReport:
     steps: int
     #: The inputs that could not be read, and why.
     skipped: dict[str, str]
+    #: The share of the visited cells, initial ones aside, that the model has; each batch counts its own.
+    known: float = 1.0
+
+    @property
+    def hint(self) -> str:
+        """What to check where the data are far from those profiled; empty where they are not."""
+        if self.known >= NEAR:
+            return ""
+        return (
+            f"{1 - self.known:.1%} of the cells that the data visit are not in the model: check that the data are like "
+            "those profiled, with the same sample rate, features and normalisation"
+        )
 
     def __getitem__(self, criterion: Criterion | str) -> float:
         """The value of a criterion, given as an object or by name."""
@@ -171,7 +186,7 @@ class CoverageReport:
         raise InputError(f"{criterion} was not measured, only {', '.join(c.criterion.name for c in self.coverages)}")
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.coverages))
+        return "\n".join([*map(str, self.coverages), *([self.hint] if self.hint else [])])
 
 
 def cover(
@@ -188,13 +203,15 @@ def cover(
 
     `inspect` is called with the name and the run of each input, before its states are gone.
     """
-    model.origin.check(system)
+    model.check(system)
     data, size = require_sized(data)
     coverages = tuple(Coverage(model, each) for each in criteria)
-    progress = Progress(size, stage="covering", watch=watch)
+    progress, cells = Progress(size, stage="covering", watch=watch), [0, 0]
 
     def add(names: list[str], runs: list[Run]) -> list[None]:
         visits = model.visits([run.traced for run in runs], names=names)
+        cells[0] += len(np.setdiff1d(visits.states, model.initial))
+        cells[1] += len(visits.outside)
         for coverage in coverages:
             coverage.add(visits)
         if inspect is not None:
@@ -205,4 +222,5 @@ def cover(
     traces = sum(1 for _ in stream(system, data, add, progress=progress, batch_size=batch_size))
     if traces == 0:
         raise nothing_read(progress)
-    return CoverageReport(coverages, traces, progress.steps, progress.skipped)
+    known = cells[0] / sum(cells) if sum(cells) else 1.0
+    return CoverageReport(coverages, traces, progress.steps, progress.skipped, known)

@@ -18,12 +18,13 @@ from deepcruiser.abstraction.clusters import Clusters
 from deepcruiser.abstraction.departure import Departure
 from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
 from deepcruiser.abstraction.origin import Origin
+from deepcruiser.abstraction.probes import Probe, check_system
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.abstraction.projections import Projections
 from deepcruiser.abstraction.transition_counts import Counts, final_states
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.trace import Trace
+from deepcruiser.trace import System, Trace
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class AbstractModel:
     input_grid: Grid
     counts: Counts
     origin: Origin
+    probes: tuple[Probe, ...] = ()
 
     @property
     def states(self) -> IntArray:
@@ -181,6 +183,10 @@ class AbstractModel:
         lengths = np.array([len(trace) for trace in traces], np.int64)
         return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
 
+    def check(self, system: System) -> None:
+        """Refuse a system with another network or other features than the one that was profiled."""
+        check_system(system, self.origin, self.probes)
+
     def departure(self, trace: Trace) -> Departure | None:
         """Where a trace leaves the model, if it does."""
         return Departure.of(self, trace)
@@ -233,7 +239,8 @@ class AbstractModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
-        archive.save(path, "model", {"origin": asdict(self.origin)}, self._arrays())
+        about = {"origin": asdict(self.origin), "probes": [each.to_dict() for each in self.probes]}
+        archive.save(path, "model", about, self._arrays())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> AbstractModel:
@@ -249,6 +256,7 @@ class AbstractModel:
                 Grid(arrays["input_grid"][0], arrays["input_grid"][1], input_partitions),
                 Counts(**{field.name: arrays[field.name] for field in fields(Counts)}),
                 Origin(**about["origin"]),
+                tuple(map(Probe.from_dict, about.get("probes", ()))),
             )
 
 

@@ -18,12 +18,13 @@ from deepcruiser.abstraction.clusters import Clusters
 from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
 from deepcruiser.abstraction.model import AbstractModel, projection_arrays, projection_from
 from deepcruiser.abstraction.origin import Origin
+from deepcruiser.abstraction.probes import Probe, check_system
 from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.abstraction.transition_counts import Counts
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.spooled_rows import Rows
-from deepcruiser.trace import Trace
+from deepcruiser.trace import System, Trace
 
 #: Steps whose cells are counted at a time.
 _BLOCK_STEPS = 2**18
@@ -37,7 +38,8 @@ class Profile:
 
     `states` and `inputs` hold the projected vectors of all traces, one after the other, and `lengths` the number of
     steps of each trace: N inputs, and N+1 states. What outgrows the memory is kept in a temporary file. `names` are the
-    names of the traces, by which `nearest` finds training data; profiles made before version 0.2 have none.
+    names of the traces, by which `nearest` finds training data, and `probes` a few inputs with what the system made of
+    them; profiles made before version 0.2 have neither.
     """
 
     projections: Projections
@@ -46,6 +48,7 @@ class Profile:
     lengths: IntArray
     origin: Origin
     names: tuple[str, ...] = ()
+    probes: tuple[Probe, ...] = ()
 
     @classmethod
     def of(
@@ -97,7 +100,11 @@ class Profile:
         with ThreadPoolExecutor(workers) as pool:  # counting is sorting, for which numpy lets go of the interpreter
             while several := list(islice(blocks, workers)):
                 counts += pool.map(count, several)
-        return AbstractModel(self.projections, grid, input_grid, Counts.merge(counts), self.origin)
+        return AbstractModel(self.projections, grid, input_grid, Counts.merge(counts), self.origin, self.probes)
+
+    def check(self, system: System) -> None:
+        """Refuse a system with another network or other features than the one that was profiled."""
+        check_system(system, self.origin, self.probes)
 
     def visits(self, model: AbstractModel) -> Iterator[Visits]:
         """What the profiled traces themselves visit of a model."""
@@ -123,7 +130,7 @@ class Profile:
             inputs.extend(part.inputs)
         lengths = np.concatenate([self.lengths, other.lengths])
         names = self.names + other.names if self.names and other.names else ()  # of all traces, or of none
-        return Profile(self.projections, states, inputs, lengths, self.origin.merge(other.origin), names)
+        return Profile(self.projections, states, inputs, lengths, self.origin.merge(other.origin), names, self.probes)
 
     def _blocks(self) -> Iterator[tuple[Projected, Projected, IntArray]]:
         """Whole traces, about `_BLOCK_STEPS` steps at a time."""
@@ -161,7 +168,8 @@ class Profile:
             "states": self.states,
             "inputs": self.inputs,
         }
-        archive.save(path, "profile", {"origin": asdict(self.origin), "names": self.names}, arrays)
+        about = {"origin": asdict(self.origin), "names": self.names, "probes": [each.to_dict() for each in self.probes]}
+        archive.save(path, "profile", about, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
@@ -175,7 +183,8 @@ class Profile:
             if names and len(names) != len(lengths):
                 raise ValueError(f"{len(names)} names for {len(lengths)} traces")
             projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
-            return cls(projections, states, inputs, lengths, Origin(**about["origin"]), names)
+            probes = tuple(map(Probe.from_dict, about.get("probes", ())))
+            return cls(projections, states, inputs, lengths, Origin(**about["origin"]), names, probes)
 
 
 class Recorder:
@@ -192,11 +201,11 @@ class Recorder:
         self._inputs.append(inputs)
         self._sequences.append((name, len(inputs)))
 
-    def profile(self, *, fitted_on: int, system: object = None) -> Profile:
+    def profile(self, *, fitted_on: int, system: System | None = None, probes: tuple[Probe, ...] = ()) -> Profile:
         lengths = np.array([length for _, length in self._sequences], np.int64)
         origin = Origin.of(self._sequences, fitted_on=fitted_on, system=system)
         names = tuple(name for name, _ in self._sequences)
-        return Profile(self.projections, self._states, self._inputs, lengths, origin, names)
+        return Profile(self.projections, self._states, self._inputs, lengths, origin, names, probes)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from deepcruiser.abstraction.probes import make_probes
 from deepcruiser.abstraction.profile import Profile, Recorder
 from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.errors import InputError
@@ -96,7 +97,8 @@ def profile(
         recorder.add(name, states, inputs)
     if len(progress.skipped) == size:
         raise nothing_read(progress)
-    return recorder.profile(fitted_on=fitted_on, system=system)
+    probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
+    return recorder.profile(fitted_on=fitted_on, system=system, probes=probes)
 
 
 def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple[Callable[[str], bool], int]:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.probes import Probe, changed, make_probes
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
@@ -98,7 +99,8 @@ def fuzz(
         store.configure(spec, _identity(system, model, inputs.seeds, leave_out))
         executor = executor or _executor(system, model, inputs, mutations, spec, workers)
         with executor:
-            session = _Session(spec, state, executor, oracle, inputs, frozenset(leave_out), store, watch, interrupted)
+            left_out = frozenset(leave_out)
+            session = _Session(spec, system, state, executor, oracle, inputs, left_out, store, watch, interrupted)
             stopped = session.run()
         store.put("stopped", stopped)
     return CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
@@ -151,6 +153,7 @@ class _Session:
     """A campaign that is being run: the loop on one side, folder, clock and watcher on the other."""
 
     spec: CampaignSpec
+    system: System
     state: State
     executor: Executor
     oracle: Oracle
@@ -205,6 +208,8 @@ class _Session:
 
     def _begin(self, rng: np.random.Generator, began: float) -> None:
         """Run the seeds."""
+        if self.state.model is not None:
+            self.state.model.check(self.system)
         self.store.put("versions", versions())
         events: list[Seeded] = []
         sown = sow(
@@ -224,12 +229,22 @@ class _Session:
         self.state.mutations.check(self.inputs.seeds[next(event.seed for event in events if event.outcome == "kept")])
         if self.state.model is not None:
             self.state.model.save(self.store.folder / MODEL)
+        # The answers with the greatest doubt are the first to change with a decoder.
+        doubtful = sorted((e for e in events if e.outcome == "kept"), key=lambda event: -(event.doubt or 0.0))
+        probes = make_probes(self.system, ((e.seed, self.inputs.seeds[e.seed]) for e in doubtful), store=False)
+        self.store.put("probes", [probe.to_dict() for probe in probes])
         self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), time.monotonic() - began, False)
 
     def _resume(self) -> tuple[Plan, ...]:
         """Restore the state where the campaign stopped, and return the plans that were not yet run."""
         read_change = partial(from_dict, kinds=self.state.mutations.kinds)
         self.state.resume(self._seeds_unchanged(), ())
+        probes = [Probe.from_dict(data) for data in self.store.meta("probes") or ()]
+        if change := changed(self.system, probes, lambda probe: self.inputs.seeds[probe.name]):
+            raise MismatchError(
+                f"since the campaign in {os.fspath(self.store.folder)!r} began, {change}; resume it with what it began "
+                "with, or use another folder"
+            )
         self.state.resume(self.store.runs(self.state.model, read_change), ())
         plans, number = [], self.state.runs
         for stored in self.store.pending(read_change):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.probes import Change, Probe, changed
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.mutations import Mutations
@@ -20,6 +21,7 @@ from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.oracles import Oracle
+from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
 
 
@@ -47,6 +49,8 @@ class CampaignRecord:
         self.directory: Mapping[str, str] = {}
         #: The versions of Python and of the libraries when the campaign began.
         self.versions: Mapping[str, str] = {}
+        #: What the system made of a few seeds when the campaign began.
+        self.probes: tuple[Probe, ...] = ()
         #: Why the campaign stopped; empty if it has not, or was killed.
         self.stopped = ""
         self.state: Literal["running", "unfinished", "finished"] = "unfinished"
@@ -91,6 +95,7 @@ class CampaignRecord:
             if not self.seeds:
                 self.identity, self.directory = store.meta("identity"), store.meta("directory")
                 self.versions = store.meta("versions") or {}
+                self.probes = tuple(Probe.from_dict(data) for data in store.meta("probes") or ())
                 self._check_model()
                 self.seeds = list(store.seeds(self.model))
                 for seed in self.seeds:
@@ -150,6 +155,10 @@ class CampaignRecord:
     def seed_digests(self) -> dict[str, str]:
         """The digest of each seed as it was when the campaign began; empty if it was set aside."""
         return {event.seed: event.digest for event in self.seeds}
+
+    def change(self, system: System) -> Change | None:
+        """How the features, the network or the decoder of a system differ from the campaign's, as far as they show."""
+        return changed(system, self.probes, lambda probe: self.inputs.seeds[probe.name])
 
     def coverage(self, criterion: Criterion, *, queue: bool = False) -> Coverage:
         """What the campaign covers: everything that ran without failing, or only the tests of its queue."""

@@ -117,6 +117,11 @@ class Store:
             differ = [
                 _difference(name, was.get(name), now.get(name)) for name in names if was.get(name) != now.get(name)
             ]
+            if was.get("system") and now["system"] and was["system"] != now["system"]:
+                raise MismatchError(
+                    f"the network changed since the campaign in {os.fspath(self.folder)!r} began (its weights, or the "
+                    "choice of its state): resume it with the network that it began with, or use another folder"
+                )
             if differ:
                 raise MismatchError(
                     f"the campaign in {os.fspath(self.folder)!r} was started with different settings: "

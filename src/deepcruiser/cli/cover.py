@@ -82,6 +82,7 @@ def cover(
             "items": {coverage.criterion.name: len(coverage.covered) for coverage in report.coverages},
             "covered": {coverage.criterion.name: int(coverage.covered.sum()) for coverage in report.coverages},
             "skipped": report.skipped,
+            "hint": report.hint,
         }
         if watch_over is not None:
             result["unusual"] = {name: alarm.to_dict() for name, alarm in unusual.items()}

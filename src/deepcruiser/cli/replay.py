@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.probes import Change
 from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.failed_test import FailedTest
@@ -75,7 +76,8 @@ def replay(
         opened = open_campaign(folder, **options)
         record, network, other = opened.record, opened.system, opened.other
         if other and not as_json_text:
-            click.echo("this is not the campaign's system: states are not compared")
+            change = f" ({opened.change})" if opened.change else ""
+            click.echo(f"this is not the campaign's system{change}: states are not compared")
         results = []
         for test in [record[number] for number in numbers] or record.failed:
             moved = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
@@ -113,6 +115,8 @@ class Opened:
     other: bool
     #: The system as one types it here.
     source: str
+    #: What differs where the network is the same: its features or its decoder.
+    change: Change | None = None
 
 
 def open_campaign(folder: Path, **sources: str | None) -> Opened:
@@ -132,16 +136,14 @@ def open_campaign(folder: Path, **sources: str | None) -> Opened:
     fingerprint = str(getattr(network, "fingerprint", ""))
     other = fingerprint != stored.identity.get("system") if fingerprint else "system" in options
     mutations = build_mutations(spec)
+    model = None if other else _model(spec, stored)
     record = CampaignRecord.open(
-        folder,
-        seeds=load_data(spec),
-        model=None if other else _model(spec, stored),
-        oracle=spec.build_oracle(),
-        mutations=mutations,
+        folder, seeds=load_data(spec), model=model, oracle=spec.build_oracle(), mutations=mutations
     )
-    if other:
+    change = None if other else record.change(network)
+    if other or change is not None:
         record.model = None
-    return Opened(record, network, mutations, other, spec.system or "")
+    return Opened(record, network, mutations, other or change is not None, spec.system or "", change)
 
 
 def _model(spec: CampaignSpec, stored: CampaignRecord) -> AbstractModel | None:

@@ -55,7 +55,7 @@ class Experiment:
     limit_seconds: float | None = None
 
     def __post_init__(self) -> None:
-        self.profile.origin.check(self.system)
+        self.profile.check(self.system)
         there = self.profile.projections.states.components
         if not 1 <= self.components <= there:
             raise InputError(

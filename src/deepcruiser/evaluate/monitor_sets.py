@@ -106,7 +106,7 @@ class Runner:
 def run_sets(evidence: Evidence) -> Sets:
     """Run everything, one set after the other."""
     seed, longest = evidence.seed, evidence.longest
-    evidence.profile.origin.check(evidence.system)
+    evidence.profile.check(evidence.system)
     clean = items(evidence.clean, longest=longest, limit=4 * evidence.inputs, seed=seed)
     first = [item for item in clean if half(item.cluster, seed)]
     moments = Moments(evidence.profile.projections.states.size)

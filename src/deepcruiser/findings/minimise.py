@@ -52,7 +52,7 @@ def minimise(
     watch: Callable[[Progress], None] | None = None,
 ) -> Minimised:
     """Run the system over the data and keep the fewest tests found that cover exactly as much."""
-    model.origin.check(system)
+    model.check(system)
     data, size = require_sized(data)
     progress = Progress(size, stage="covering", watch=watch)
 

@@ -82,7 +82,7 @@ def prioritise(
     if by != "doubt":
         if model is None:
             raise InputError(f"ordering by {by} needs a model of the system's states: give one, or order by doubt")
-        model.origin.check(system)
+        model.check(system)
     data, size = require_sized(data)
     texts = {name: getattr(item, "text", None) for name, item in named(data)}
     progress = Progress(size, stage="ranking", watch=watch)

@@ -115,7 +115,7 @@ class Monitor:
         self, system: System, data: Iterable[Any], *, batch_size: int = 16, watch: Show | None = None
     ) -> Iterator[Seen]:
         """Run the system over the data and read every input, in the order of the data."""
-        self.model.origin.check(system)
+        self.model.check(system)
         data, size = require_sized(data)
         progress, timed, count = Progress(size, stage="monitoring", watch=watch), _Timed(system), 0
 
