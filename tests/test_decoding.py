@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.decoding import beam, has_beam_search
+from deepcruiser.decoding import beam, ctc_beam_symbols, has_beam_search
 
 ALPHABET = "ab "
 BLANK = 3
@@ -72,6 +72,23 @@ def test_beam_search_adds_up_all_alignments(seed: int, length: int, words: set[s
     known = sorted(words)
     values = {t: math.log(p) + beta * len(t.split()) for t, p in every_text(steps, known).items()}
     text = dc.ctc_beam(steps, ALPHABET, blank=BLANK, words=known, width=10**6, beta=beta)
+    assert values[text] == pytest.approx(max(values.values()), abs=1e-4)
+
+
+@needs_beam_search
+@given(st.integers(0, 10**6), st.integers(0, 6), st.floats(0, 2), st.booleans())
+def test_beam_search_over_symbols_adds_up_all_alignments(seed: int, length: int, alpha: float, weighed: bool) -> None:
+    steps = random_steps(seed, length)
+    names = ["a", "aa", "ab"]  # words of the tiny model; class 0 is the blank
+    found: dict[str, float] = defaultdict(float)
+    for path in product(range(4), repeat=length):
+        kept = [names[token - 1] for last, token in pairwise((0, *path)) if token not in (0, last)]
+        found[" ".join(kept)] += math.exp(sum(steps[t, token] for t, token in enumerate(path)))
+    values = {
+        text: math.log(p) + (alpha * math.log(10) * log_of_text(text) if weighed else 0) for text, p in found.items()
+    }
+    model = dc.read_language_model(TINY) if weighed else None
+    text = " ".join(ctc_beam_symbols(steps, names, language_model=model, width=10**6, alpha=alpha))
     assert values[text] == pytest.approx(max(values.values()), abs=1e-4)
 
 

@@ -1,6 +1,6 @@
 """From what a network puts out to words, labels and spans of time."""
 
-from deepcruiser.decoding.beam import ctc_beam, has_beam_search
+from deepcruiser.decoding.beam import ctc_beam, ctc_beam_symbols, has_beam_search
 from deepcruiser.decoding.detection import classify, spans
 from deepcruiser.decoding.doubt import doubt_of
 from deepcruiser.decoding.greedy import ctc_greedy
@@ -10,6 +10,7 @@ __all__ = [
     "LanguageModel",
     "classify",
     "ctc_beam",
+    "ctc_beam_symbols",
     "ctc_greedy",
     "doubt_of",
     "has_beam_search",

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from deepcruiser.decoding.doubt import log_probabilities
 from deepcruiser.decoding.greedy import as_array, symbols
@@ -55,13 +56,7 @@ def ctc_beam(
     the `language_model`, or of the list `words` if given; words with letters outside the alphabet are left out. P(text
     | sound) adds up all the ways in which a text can be heard. After every step the `width` best texts are kept.
     """
-    table = as_array(scores)
-    if table.ndim != 2:
-        raise InputError(f"scores must be [steps, classes], not {list(table.shape)}; decode a batch row by row")
-    if np.isnan(table).any():
-        raise InputError("scores must be numbers, but there is NaN among them")
-    if width < 1:
-        raise InputError(f"width must be 1 or more, not {width}")
+    table = _table(scores, width)
     names, blank = symbols(alphabet, table.shape[1], blank)
     lexicon = _lexicon(tuple(names), language_model, None if words is None else tuple(words))
     space = list(names).index(" ")
@@ -86,9 +81,55 @@ def ctc_beam(
     return " ".join(lexicon.words[number] for number in best.words if number >= 0)
 
 
+def ctc_beam_symbols(
+    scores: Any,
+    symbols: Sequence[str],
+    *,
+    language_model: LanguageModel | None = None,
+    width: int = 150,
+    alpha: float = 0.8,
+) -> list[str]:
+    """The symbols, such as phones, that maximise log P(symbols | sound) + alpha * log P(symbols | language).
+
+    Class 0 of the [steps, classes] is the blank, and `symbols` are the others. The words of the `language_model` are
+    such symbols.
+    """
+    table = _table(scores, width)
+    if len(symbols) != table.shape[1] - 1:
+        raise InputError(f"{len(symbols)} symbols do not fit scores of {table.shape[1]} classes: one less is needed")
+    decoder = _flashlight()
+    names = ["", *symbols]
+    options = decoder.LexiconFreeDecoderOptions(
+        beam_size=width,
+        beam_size_token=SYMBOLS,
+        beam_threshold=BELOW,
+        lm_weight=alpha * LN10,
+        sil_score=0.0,
+        log_add=True,
+        criterion_type=decoder.CriterionType.CTC,
+    )
+    scorer = decoder.ZeroLM() if language_model is None else _kenlm(language_model, names)
+    search = decoder.LexiconFreeDecoder(options, scorer, -1, 0, [])
+    steps = np.maximum(log_probabilities(table), NEVER).astype(np.float32, order="C")
+    best = search.decode(steps.ctypes.data, *steps.shape)[0].tokens[1:-1]  # one more before and after the steps
+    return [names[token] for before, token in zip([0, *best], best, strict=False) if token not in (0, before)]
+
+
 def has_beam_search() -> bool:
     """Whether flashlight-text is installed."""
     return importlib.util.find_spec("flashlight") is not None
+
+
+def _table(scores: Any, width: int) -> npt.NDArray[np.float64]:
+    """Scores that can be searched."""
+    table = as_array(scores)
+    if table.ndim != 2:
+        raise InputError(f"scores must be [steps, classes], not {list(table.shape)}; decode a batch row by row")
+    if np.isnan(table).any():
+        raise InputError("scores must be numbers, but there is NaN among them")
+    if width < 1:
+        raise InputError(f"width must be 1 or more, not {width}")
+    return table
 
 
 @lru_cache(maxsize=8)
