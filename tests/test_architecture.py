@@ -30,7 +30,7 @@ LAYERS = (
     ("pytest_plugin",),
 )
 #: Systems implement trace.System and know nothing of what is made with them.
-SYSTEMS_MAY_IMPORT = {"errors", "atomic", "audio", "trace", "decoding", "features", "systems"}
+SYSTEMS_MAY_IMPORT = {"errors", "atomic", "audio", "kaldi_objects", "trace", "decoding", "features", "systems"}
 
 
 def imports() -> list[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
-from tests.support import keras2, tflite_files
+from tests.support import kaldi_files, keras2, tflite_files
 from tests.test_architecture import LAYERS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -132,6 +132,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             hum = np.sin(2 * np.pi * rng.uniform(80, 300) * times) * np.sin(2 * np.pi * rng.uniform(1, 5) * times)
             speech = dc.Audio(0.5 * hum + 0.01 * rng.standard_normal(len(times)), rate)
             speech.write(tmp_path / "speech" / part / f"{number:02}.wav")
+    kaldi_files.recogniser(tmp_path)
     if importlib.util.find_spec("h5py"):
         write_keras(tmp_path)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")  # python is this one

@@ -15,7 +15,7 @@ import torch
 import deepcruiser as dc
 from deepcruiser.decoding import ctc_beam, has_beam_search, read_language_model
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, Shape
-from training import language_model, shapes, synthesise, texts, train, voices
+from training import eesen, language_model, shapes, synthesise, texts, train, voices
 from training.graphs import Graphs, Scores
 from training.pool import Pool
 from training.prepare import is_held_out, main, pcm, speaker
@@ -151,6 +151,30 @@ def test_training_learns_and_goes_on(data: Path, tmp_path: Path, monkeypatch: py
     assert second.stage == 1
     for one, other in zip(second.net.parameters(), first.average.parameters(), strict=True):
         torch.testing.assert_close(one, other, atol=1e-3, rtol=1e-3)
+
+
+def test_a_small_eesen_network_is_trained_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "corpus").mkdir()
+    lines = []
+    for number in range(120):
+        text = "".join(rng.choice(list(LETTERS), size=rng.integers(2, 5)))
+        dc.Audio(tone(text, rng), RATE).write(tmp_path / "corpus" / f"an{number}-m{number % 10}-b.wav")
+        lines.append(f"an{number}-m{number % 10}-b.wav\t{text}\n")
+    (tmp_path / "corpus" / "transcripts.tsv").write_text("".join(lines))
+    arguments = f"eesen {tmp_path}/corpus -o {tmp_path}/run --epochs 14 --cells 24 --layers 1".split()
+    monkeypatch.setattr("sys.argv", arguments)
+    monkeypatch.setattr(eesen, "BATCH", 16)
+    eesen.main()
+    log = [json.loads(line) for line in (tmp_path / "run/log.jsonl").read_text().splitlines()]
+    assert log[-1]["cer"] < 0.2
+    held, train_list = (dc.read_corpus(tmp_path / "run" / name) for name in ("held", "train"))
+    assert len(held) == 12
+    assert len(train_list) == 108
+    assert not {sample.id.split("-")[1] for sample in held} & {sample.id.split("-")[1] for sample in train_list}
+    system = dc.EesenSystem(tmp_path / "run/final.nnet", features="librispeech")
+    heard = [run.output for run in system.run([sample.input for sample in held])]
+    assert sum(one == sample.text for one, sample in zip(heard, held, strict=True)) > 4
 
 
 @pytest.mark.cuda

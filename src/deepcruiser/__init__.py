@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
     from deepcruiser.systems import load_system
     from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
+    from deepcruiser.systems.kaldi.system import EesenSystem
     from deepcruiser.systems.keras.system import KerasSystem
     from deepcruiser.systems.onnx.system import OnnxSystem
     from deepcruiser.systems.process.system import ProcessSystem
@@ -79,6 +80,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "DeepSpeechSystem",
     "Departure",
     "Disagreement",
+    "EesenSystem",
     "Execution",
     "Executor",
     "FailedTest",
@@ -183,6 +185,7 @@ _NAMES = {
     "deepcruiser.oracles": ("CharacterErrorRate", "Disagreement", "Oracle", "SpanDisagreement", "WordErrorRate"),
     "deepcruiser.systems": ("load_system",),
     "deepcruiser.systems.deepspeech.system": ("DeepSpeechSystem",),
+    "deepcruiser.systems.kaldi.system": ("EesenSystem",),
     "deepcruiser.systems.keras.system": ("KerasSystem",),
     "deepcruiser.systems.onnx.system": ("OnnxSystem",),
     "deepcruiser.systems.process.system": ("ProcessSystem",),

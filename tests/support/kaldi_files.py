@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -78,3 +79,169 @@ def archive(path: Path, forms: tuple[str, ...] = FORMS, seed: int = 0) -> tuple[
         content += data
     path.write_bytes(content)
     return values, places
+
+
+@dataclass(frozen=True)
+class NetLayer:
+    """A layer as it stands in a file; `weights` are in the file's order, those of the backward direction last."""
+
+    kind: str
+    inputs: int
+    outputs: int
+    weights: tuple[Array, ...] = ()
+    cells: int = 0
+    clip: float = 0.0
+
+    @property
+    def ways(self) -> int:
+        return 2 if self.kind.lower().startswith("bl") or self.kind.lower().startswith("bilstm") else 1
+
+
+def layer(
+    kind: str, inputs: int, outputs: int, rng: np.random.Generator, cells: int = 0, clip: float = 0.0
+) -> NetLayer:
+    """A layer with random weights, in single precision so that every form of a file can hold them."""
+    ways = NetLayer(kind, inputs, outputs).ways
+    size = outputs // ways
+    cells = cells or size
+    shapes: list[tuple[int, ...]] = []
+    if "lstm" in kind.lower():
+        one: list[tuple[int, ...]] = [
+            (4 * cells, inputs),
+            (4 * cells, size),
+            (4 * cells,),
+            (cells,),
+            (cells,),
+            (cells,),
+        ]
+        shapes = (one + ([(size, cells)] if "Projected" in kind else [])) * ways
+    elif kind == "AffineTransform":
+        shapes = [(outputs, inputs), (outputs,)]
+    weights = tuple((rng.standard_normal(shape) * 0.6).astype(np.float32) for shape in shapes)
+    return NetLayer(kind, inputs, outputs, weights, cells, clip)
+
+
+def random_layers(rng: np.random.Generator, inputs: int = 6, outputs: int = 5) -> list[NetLayer]:
+    """Every kind of layer that EESEN has."""
+    return [
+        layer("BiLstm", inputs, 8, rng),
+        layer("AffineTransform", 8, 7, rng),
+        layer("Tanh", 7, 7, rng),
+        layer("Lstm", 7, 5, rng),
+        layer("Sigmoid", 5, 5, rng),
+        layer("BiLstm", 5, 6, rng),
+        layer("AffineTransform", 6, outputs, rng),
+        layer("Softmax", outputs, outputs, rng),
+    ]
+
+
+def network(layers: list[NetLayer], spelling: str = "new", *, as_text: bool = False, letter: str = "F") -> bytes:
+    """A network file in one of the spellings that EESEN and nnet1 have had.
+
+    "new", "parallel" (the names of layers), "training" (with accumulators and all options), "2015" (sizes without
+    names), "nnet1" (the same, with an end after each layer).
+    """
+    content = b"" if as_text else b"\0B"
+
+    def put(*items: Any) -> None:
+        nonlocal content
+        for item in items:
+            if isinstance(item, np.ndarray):
+                content += text(item) if as_text else binary(item, letter)[2:]
+            elif isinstance(item, bool):
+                content += b"T " if as_text and item else b"F " if as_text else b"T" if item else b"F"
+            elif isinstance(item, str) or as_text:
+                content += f"{item} ".encode()
+            elif isinstance(item, int):
+                content += size(item)
+            else:  # EESEN writes single precision, and a reader takes both
+                content += b"\4" + struct.pack("<f", item) if letter == "F" else b"\x08" + struct.pack("<d", item)
+
+    put("<Nnet>")
+    for each in layers:
+        name = f"<{each.kind}>"
+        lstm, plain = "lstm" in each.kind.lower(), not each.weights
+        if spelling == "parallel" and lstm:
+            name = f"<{each.kind.lower()}Parallel>"
+        if spelling in ("2015", "nnet1"):
+            put(name, each.outputs, each.inputs)
+        else:
+            put(name, "<InputDim>", each.inputs, "<CellDim>" if lstm else "<OutputDim>", each.outputs)
+        if "Projected" in each.kind:
+            put("<CellDim>", each.cells, "<LearnRateCoef>", 1.0, "<CellClip>", each.clip, "<DiffClip>", 1.0)
+        elif spelling == "2015" and not plain:
+            put("<LearnRateCoef>", 1.0, "<BiasLearnRateCoef>", 0.5, "<MaxGrad>" if lstm else "<MaxNorm>", 50.0)
+        elif spelling == "training" and not plain:
+            put("<MaxGrad>", 5.5, "<LearnRateCoef>", 0.25)
+            if lstm:
+                put("<ForwardDropoutFactor>", 0.2, "<RNNDrop>", True, "<TwiddleForward>", False, "<DropFactor>", 0.0)
+            names = {"BiLstm": "<BiLstmAccus>", "Lstm": "<LstmAccus>", "AffineTransform": "<AffineAccus>"}
+            put(names[each.kind], *(np.full_like(weight, 7) for weight in each.weights))
+        put(*each.weights)
+        if spelling == "nnet1":
+            put("<!EndOfComponent>")
+    put("</Nnet>")
+    return content
+
+
+def recogniser(folder: Path) -> None:
+    """Write a small final.nnet with its units.txt, and features for it in data/test."""
+    rng = np.random.default_rng(0)
+    units = ["<SPACE>", *"ABCDEFGHIJKLMNOPQRSTUVWXYZ"]
+    layers = [layer("BiLstm", 120, 32, rng), layer("Lstm", 32, 16, rng), layer("BiLstm", 16, 24, rng)]
+    layers += [layer("AffineTransform", 24, len(units) + 1, rng), layer("Softmax", len(units) + 1, len(units) + 1, rng)]
+    (folder / "final.nnet").write_bytes(network(layers))
+    (folder / "units.txt").write_text("".join(f"{unit} {number}\n" for number, unit in enumerate(units, 1)))
+    (folder / "data" / "test").mkdir(parents=True)
+    ark, scp = b"", ""
+    for number in range(6):
+        ark += f"utt{number} ".encode()
+        scp += f"utt{number} feats.ark:{len(ark)}\n"
+        ark += binary(rng.normal(10, 2, (30 + number, 40)))
+    (folder / "data" / "test" / "feats.ark").write_bytes(ark)
+    (folder / "data" / "test" / "feats.scp").write_text(scp)
+
+
+def plain(layers: list[NetLayer], x: Array) -> tuple[Array, list[dict[str, Array]]]:
+    """The network in numpy, step by step: its output, and what each LSTM layer reads, h and c of each direction.
+
+    The backward direction comes in the order in which it reads.
+    """
+    x = x.astype(np.float64)
+    passes = []
+    for each in layers:
+        if "lstm" in each.kind.lower():
+            half = len(each.weights) // each.ways
+            recorded = {"x": x}
+            recorded["h"], recorded["c"] = _lstm(each, each.weights[:half], x)
+            out = recorded["h"]
+            if each.ways == 2:
+                recorded["h back"], recorded["c back"] = _lstm(each, each.weights[half:], x[::-1])
+                out = np.concatenate([out, recorded["h back"][::-1]], axis=1)
+            passes.append(recorded)
+            x = out
+        elif each.kind == "AffineTransform":
+            x = np.array([each.weights[0] @ row + each.weights[1] for row in x])
+        elif each.kind == "Softmax":
+            x = np.array([np.exp(row - row.max()) / np.exp(row - row.max()).sum() for row in x])
+        else:
+            x = np.tanh(x) if each.kind == "Tanh" else 1 / (1 + np.exp(-x))
+    return x, passes
+
+
+def _lstm(each: NetLayer, weights: tuple[Array, ...], x: Array) -> tuple[Array, Array]:
+    w_x, w_m, bias, p_i, p_f, p_o = (weight.astype(np.float64) for weight in weights[:6])
+    m, c = np.zeros(w_m.shape[1]), np.zeros(each.cells)
+    ms, cs = [], []
+    for row in x:
+        a_g, a_i, a_f, a_o = np.split(w_x @ row + w_m @ m + bias, 4)
+        i, f = (1 / (1 + np.exp(-a)) for a in (a_i + p_i * c, a_f + p_f * c))
+        c = i * np.tanh(a_g) + f * c
+        if each.clip:
+            c = np.clip(c, -each.clip, each.clip)
+        m = np.tanh(c) / (1 + np.exp(-(a_o + p_o * c)))
+        if len(weights) > 6:
+            m = weights[6].astype(np.float64) @ m
+        ms.append(m)
+        cs.append(c)
+    return np.array(ms), np.array(cs)

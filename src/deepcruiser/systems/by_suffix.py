@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +15,7 @@ ADAPTERS = {
     ".h5": ("keras", "KerasSystem"),
     ".hdf5": ("keras", "KerasSystem"),
     ".keras": ("keras", "KerasSystem"),
+    ".nnet": ("kaldi", "EesenSystem"),
     ".onnx": ("onnx", "OnnxSystem"),
     ".pb": ("deepspeech", "DeepSpeechSystem"),
     ".pbmm": ("deepspeech", "DeepSpeechSystem"),
@@ -21,24 +23,37 @@ ADAPTERS = {
 }
 
 
-def is_model_file(name: str) -> bool:
-    """Whether a name ends with the suffix of a model file."""
-    return Path(name).suffix.lower() in ADAPTERS
+#: How the networks of EESEN begin, which may have any name.
+_EESEN = re.compile(rb"(\0B)?\s*<Nnet>\s")
+
+
+def is_model_file(name: str | os.PathLike[str]) -> bool:
+    """Whether a name ends with the suffix of a model file, or is that of a network of EESEN."""
+    return Path(name).suffix.lower() in ADAPTERS or _is_eesen(name)
+
+
+def _is_eesen(path: str | os.PathLike[str]) -> bool:
+    try:
+        if not Path(path).is_file():  # opening a pipe could wait forever
+            return False
+        with open(path, "rb") as file:
+            return _EESEN.match(file.read(64)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def system_from_file(path: str | os.PathLike[str]) -> System:
     """The system of a model file, with the default of every option that is not in the file."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in ADAPTERS:
+    if not is_model_file(path):
         raise InputError(f"{str(path)!r} is not a model file; their names end in {', '.join(ADAPTERS)}")
-    folder, name = ADAPTERS[suffix]
+    folder, name = ADAPTERS[".nnet" if _is_eesen(path) else Path(path).suffix.lower()]
     if not Path(path).is_file():
         raise FileError(f"there is no file {str(path)!r}")
     adapter = getattr(import_module(f"deepcruiser.systems.{folder}.system"), name)
     try:
         system: System = adapter(path)
     except InputError as error:
-        if "pip install" in str(error) or name == "DeepSpeechSystem":  # whose features are known
+        if "pip install" in str(error) or name in ("DeepSpeechSystem", "EesenSystem"):  # whose features are known
             raise
         raise InputError(f"{error}\n{_remedy(str(path), name)}") from None
     return system

@@ -1,0 +1,1 @@
+"""EESEN and nnet1 networks of Kaldi."""
