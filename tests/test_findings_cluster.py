@@ -15,7 +15,7 @@ from deepcruiser.abstraction.visits import Visits
 from deepcruiser.findings.cluster import Findings, find
 from deepcruiser.findings.groups import group_by
 from deepcruiser.findings.phrases import phrase
-from deepcruiser.findings.region import parting, region
+from deepcruiser.findings.region import parting, region, usual_share
 from deepcruiser.findings.shrink import Shrunk
 from deepcruiser.transformations import PAPER, AddWhiteNoise, ChangeSpeed, HighPassFilter, LowPassFilter, Trim
 from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
@@ -124,18 +124,27 @@ def _visits(text: str) -> Visits:
     return model().visits(run.traced)
 
 
-def test_region_is_what_training_knew_of_the_new_cells() -> None:
+def test_region_compares_the_share_of_new_cells_with_that_of_the_seeds() -> None:
     known = set(map(tuple, model().cells_of_states()["state"].tolist()))
+
+    def cells(text: str) -> set[tuple[int, ...]]:
+        (run,) = Reader().run([text])
+        return {tuple(cell) for cell in model().cells(run.traced)[0].tolist()}
+
+    seeds = texts(60, seed=1)
+    shares = [len(cells(text) - known) / len(cells(text)) for text in seeds]
+    usual = usual_share(map(_visits, seeds))
+    assert 0.05 <= usual < max(shares)
+    assert np.mean(np.array(shares) <= usual) == pytest.approx(0.95)
+    assert usual_share([]) == usual_share([_visits("ab")]) == 0.05
     both = set()
-    far = [*texts(20, seed=2), *(symbol * count for symbol in "()[]" for count in range(20, 25))]
-    for seed, text in zip(texts(40, seed=1), far, strict=True):
-        cells = [{tuple(cell) for cell in model().cells(run.traced)[0].tolist()} for run in Reader().run([seed, text])]
-        new = cells[1] - cells[0]
-        expected = "outside" if len(new - known) > len(new & known) else "inside"
-        assert region(_visits(seed), _visits(text)) == expected
-        both.add(expected)
+    far = [*texts(30, seed=2), *(symbol * count for symbol in "()[]" for count in range(20, 25))]
+    for seed, text in zip(seeds, far, strict=False):
+        share = len(cells(text) - cells(seed) - known) / len(cells(text))
+        both.add(expected := "outside" if share > usual else "inside")
+        assert region(_visits(seed), _visits(text), usual) == expected
     assert both == {"inside", "outside"}, "the test sees both"
-    assert region(None, _visits("ab")) == region(_visits("ab"), None) == ""
+    assert region(None, _visits("ab"), usual) == region(_visits("ab"), None, usual) == ""
 
 
 def test_parting() -> None:

@@ -2,23 +2,36 @@
 
 Measured with 60 recordings and 256 runs: the damaged recogniser gives the finding "empty answer when high-passed at
 171 Hz: 14 seeds" with a rank of 8.9; the next one has 0.3.
+
+Networks for brackets, trained anew with the seeds 0 and 1, campaigns of 600 runs guided by 2-SBCov:
+
+    never trained on        failing tests    in the first finding    its title says "after ..."
+    more than 3 brackets       30,  30          100 %,  53 %            '[[((',  '(([('
+    the letter b               48,  22           92 %, 100 %            'b',     '(b'
+    square brackets           161,  40           99 %,  98 %            '[',     '['
+
+In the campaign with 53 %, one seed fails in 14 tests without leaving what training visited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.executors.local import LocalExecutor
-from deepcruiser.findings.cluster import find, oracle_of
+from deepcruiser.findings.cluster import find
+from deepcruiser.findings.results import explain
 from deepcruiser.findings.shrink import shrink
 from deepcruiser.systems.builtin import brackets
 from deepcruiser.systems.builtin.speech import SEEDS
 from deepcruiser.transformations import HighPassFilter
-from tests.quality.guided import MUTATIONS, Scene
+from tests.support.toy import MUTATIONS, Text
 
 
 class Damaged:
@@ -59,16 +72,46 @@ def test_a_band_in_which_the_front_end_is_damaged(tmp_path: Path) -> None:
     )
 
 
-def test_brackets_that_nest_deeper_than_training(tmp_path: Path) -> None:
-    """Every failing test of the first finding, also when shrunk, nests deeper than any text that was trained on."""
-    scene = Scene.load()
-    campaign = scene.campaign(tmp_path, 0, runs=600, guide=dc.SBCov(2))
-    executor = LocalExecutor(scene.system, scene.model, campaign.inputs, MUTATIONS.invalid)
-    oracle = oracle_of(campaign)
-    assert oracle is not None
-    shrunk = {each.number: each for each in shrink(campaign.failed, executor, campaign.inputs, oracle)}
-    first, *others = find(campaign, shrunk).findings
-    assert {each.status for each in shrunk.values()} == {"shrunk"}
-    for member in first.members:
-        assert brackets.nesting(campaign.inputs.make(member.test.seed, member.recipe)) > max(brackets.TRAINED_DEPTHS)
+@dataclass(frozen=True)
+class Weakness:
+    """What a network for brackets never saw in training, and whether a text has it."""
+
+    learned: Callable[[str], bool]
+    has: Callable[[str], bool]
+
+
+WEAKNESSES = {
+    "depth": Weakness(lambda text: True, lambda text: brackets.nesting(text) > max(brackets.TRAINED_DEPTHS)),
+    "token": Weakness(lambda text: "b" not in text, lambda text: "b" in text),
+}
+
+
+@pytest.mark.parametrize("name", WEAKNESSES)
+def test_what_a_network_never_learned(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    weakness = WEAKNESSES[name]
+    learned = [text for text in brackets.training_texts(9000) if weakness.learned(text)][:6000]
+    monkeypatch.setattr(brackets, "training_texts", lambda seed: learned)
+    system = brackets.load()
+    model = dc.profile(system, learned, batch_size=256).abstract(20)
+    texts = [text for text in brackets.ordinary_tests(900) if weakness.learned(text)][:50]
+    campaign = dc.fuzz(
+        system,
+        model,
+        [Text(f"t{i}", text, brackets.verdict(text)) for i, text in enumerate(texts)],
+        folder=tmp_path,
+        guide=dc.SBCov(2),
+        oracle=dc.Disagreement("text"),
+        mutations=MUTATIONS,
+        workers=0,
+        runs=600,
+    )
+    executor = LocalExecutor(system, model, campaign.inputs, MUTATIONS.invalid)
+    first, *others = explain(campaign, system, executor).findings
+    assert find(campaign).findings[0].id == first.id
+    assert len(first.members) > 0.8 * len(campaign.failed)
+    assert sum(weakness.has(member.test.make()) for member in first.members) > 0.8 * len(first.members)
     assert first.rank > max((other.rank for other in others), default=0.0)
+    words = re.search(r" where the states leave what training visited, after '([^']+)': \d+ seeds$", first.title)
+    assert words is not None, first.title
+    assert weakness.has(words[1])
+    assert len(words[1]) < 8

@@ -61,7 +61,8 @@ class CampaignRecord:
         #: Pairs of a number of runs and the seconds that had passed by then.
         self.moments: list[tuple[int, float]] = []
         self.model, self.model_problem = self._model(model)
-        self._kinds = () if mutations is None else mutations.kinds
+        #: The user's own transformations.
+        self.kinds: tuple[type, ...] = () if mutations is None else tuple(mutations.kinds)
         self._inputs = None if seeds is None else Inputs(Seeds(seeds))
         self._queue = Queue()
         self._failed: dict[int, FailedTest] = {}
@@ -187,4 +188,4 @@ class CampaignRecord:
             self.model_problem = f"there is no {MODEL} in {os.fspath(self.folder)!r}"
 
     def _change(self, data: Mapping[str, Any]) -> Any:
-        return from_dict(data, kinds=self._kinds, strict=False)
+        return from_dict(data, kinds=self.kinds, strict=False)

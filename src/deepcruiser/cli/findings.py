@@ -6,7 +6,6 @@ import contextlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,14 @@ from deepcruiser.cli import options
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
-from deepcruiser.cli.shrink import fingerprint, local_executor, threshold_lines
+from deepcruiser.cli.shrink import local_executor, threshold_lines
 from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import InputError
 from deepcruiser.findings.cluster import Findings, find
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.groups import GroupOf, group_by
-from deepcruiser.findings.region import parting
-from deepcruiser.findings.results import read_shrunk, shrink_tests
+from deepcruiser.findings.results import explain
 from deepcruiser.report.format import counted, printable
-from deepcruiser.trace import System
 
 #: The worst test of this many findings is shrunk, unless told otherwise.
 SHRUNK = 20
@@ -67,8 +64,9 @@ def findings(
     deepcruiser findings runs/asr --group-by '^([a-z]+)-'     which voice fails how often
     deepcruiser findings runs/asr --max-findings 0            for CI
 
-    Failing tests belong together if the error is the same (the words or labels, or its kind where several words are
-    wrong), the change that made them fail, and whether the states stay where training was. Findings are ranked by how
+    Failing tests belong together if their states leave what training visited farther than those of the seeds do.
+    Otherwise, they do if the error is the same (the words or labels, or its kind where several words are wrong), and
+    the change that made them fail. Findings are ranked by how
     wrong the answer is, how many seeds have it, and how mild a change suffices. The worst test of each is shrunk: see
     `deepcruiser shrink --help`.
 
@@ -109,31 +107,9 @@ def _found(folder: Path, count: int | None, sources: Mapping[str, str | None]) -
 
 
 def shrunk_findings(opened: Opened, count: int) -> Findings:
-    """The findings with the worst test of the first `count` shrunk, and where it parts from its seed."""
-    record, system, kinds = opened.record, opened.system, opened.mutations.kinds
-    name = fingerprint(system)
-    known = read_shrunk(record, system=name, kinds=kinds)
-    # What was shrunk may move, or not fail any more, and another test is then the worst.
-    while tests := [
-        finding.worst.test for finding in find(record, known).findings[:count] if finding.worst.test.number not in known
-    ]:
-        with local_executor(opened) as executor:
-            for shrunk in shrink_tests(record, tests, executor, system=name, kinds=kinds):
-                known[shrunk.number] = shrunk
-    found = find(record, known)
-    if record.model is None:
-        return found
-    parted = [_parted(record, system, finding) for finding in found.findings[:count]]
-    return replace(found, findings=(*parted, *found.findings[count:]))
-
-
-def _parted(record: CampaignRecord, system: System, finding: Finding) -> Finding:
-    if finding.worst.test.kind != "wrong":
-        return finding
-    assert record.model is not None
-    seed = finding.worst.test.seed
-    (one,), (other,) = (system.run([record.inputs.make(seed, recipe)]) for recipe in ((), finding.worst.recipe))
-    return replace(finding, parting=parting(record.model, one.traced, other.traced))
+    """The findings of a campaign, the first `count` of them explained."""
+    with local_executor(opened) as executor:
+        return explain(opened.record, opened.system, executor, count=count)
 
 
 def as_dict(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> dict[str, Any]:

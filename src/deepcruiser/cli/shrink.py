@@ -16,10 +16,9 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.cli import options
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.findings.phrases import name_of
-from deepcruiser.findings.results import read_shrunk, shrink_tests
+from deepcruiser.findings.results import fingerprint, read_shrunk, shrink_tests
 from deepcruiser.findings.shrink import Shrunk
 from deepcruiser.report.format import printable
-from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
 
 
@@ -60,13 +59,13 @@ def shrink(
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         opened = open_campaign(folder, system=system, data=data, mutations=mutations)
-        record, name, kinds = opened.record, fingerprint(opened.system), opened.mutations.kinds
+        record, name = opened.record, fingerprint(opened.system)
         tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]
         with local_executor(opened) as executor:
-            for found in shrink_tests(record, tests, executor, system=name, kinds=kinds, batch_size=batch_size):
+            for found in shrink_tests(record, tests, executor, system=name, batch_size=batch_size):
                 if not as_json:
                     click.echo("\n".join(lines(record[found.number], found)))
-        known = read_shrunk(record, system=name, kinds=kinds)
+        known = read_shrunk(record, system=name)
     if as_json:
         result = [as_dict(known[test.number]) for test in tests]
         click.echo(json.dumps(result, indent=2), file=out)
@@ -80,10 +79,6 @@ def local_executor(opened: Opened) -> Executor:
     return LocalExecutor(
         opened.system, record.model, record.inputs, opened.mutations.invalid, limit_seconds=record.spec.limit_seconds
     )
-
-
-def fingerprint(system: System) -> str:
-    return str(getattr(system, "fingerprint", ""))
 
 
 def lines(test: FailedTest, found: Shrunk) -> list[str]:

@@ -10,8 +10,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import InputError
 from deepcruiser.findings.finding import Cause, Finding, Member
 from deepcruiser.findings.kinds import is_spacing_only
-from deepcruiser.findings.phrases import name_of
-from deepcruiser.findings.region import region
+from deepcruiser.findings.region import region, usual_share
 from deepcruiser.findings.shrink import Shrunk, failure_of
 from deepcruiser.oracles import Oracle
 
@@ -37,19 +36,20 @@ class Findings:
 def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> Findings:
     """Group the failing tests of a campaign by cause; `shrunk` holds what is known of some by their number.
 
-    The cause of a test is a function of that test alone, so more failures never move it to another finding.
+    The cause of a test depends on that test and the seeds alone, so more failures never move it to another finding.
     """
     oracle, shrunk = oracle_of(record), shrunk or {}
     members: dict[Cause, list[Member]] = {}
     apart = []
     seeds = {seed.position: seed.visits for seed in record.seeds}
+    usual = usual_share(seed.visits for seed in record.seeds if seed.visits is not None and seed.outcome == "kept")
     for test in record.failed:
         found = shrunk.get(test.number)
         if found is not None and found.status != "shrunk":
             apart.append((test, found))
             continue
         member = Member(test, failure_of(oracle, test), found)
-        cause = Cause(*member.failure.key, name_of(member.recipe[-1]), region(seeds.get(test.position), test.visits))
+        cause = Cause.of(member, region(seeds.get(test.position), test.visits, usual))
         members.setdefault(cause, []).append(member)
     findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in members.items()]
     findings.sort(key=lambda finding: (-finding.rank, finding.id))

@@ -25,8 +25,9 @@ _NO_ANSWER = 2.0
 class Cause:
     """What the failures of a finding have in common.
 
-    `change` is the last change of the recipe, which made a test fail that passed without it; of a shrunk test, the last
-    one that is left.
+    If the states leave what training visited, that is the cause, whatever word, label or change it was: these are
+    empty then. Otherwise, `change` is the last change of the recipe, which made a test fail that passed without it; of
+    a shrunk test, the last one that is left.
     """
 
     kind: str
@@ -34,6 +35,12 @@ class Cause:
     got: str
     change: str
     region: Region
+
+    @classmethod
+    def of(cls, member: Member, region: Region) -> Cause:
+        if region == "outside":
+            return cls(*member.failure.general.key, "", region)
+        return cls(*member.failure.key, name_of(member.recipe[-1]), region)
 
     @property
     def id(self) -> str:
@@ -108,22 +115,27 @@ class Finding:
     @property
     def title(self) -> str:
         """The finding in a line."""
-        what = str(self.cause.failure)
-        recipe = self.worst.recipe if self.worst.shrunk is not None else self.worst.recipe[-1:]
         count = f"{len(self.seeds):,} seed{'' if len(self.seeds) == 1 else 's'}"
-        return f"{what} when {phrase(recipe)}: {count}"
+        worst = self.worst
+        if self.cause.region == "outside":
+            keys = {member.failure.key for member in self.members}
+            what = worst.failure if len(keys) == 1 else self.cause.failure
+            where = f", {worst.shrunk.leaves}" if worst.shrunk is not None and worst.shrunk.leaves else ""
+            return f"{what} where the states leave what training visited{where}: {count}"
+        recipe = worst.recipe if worst.shrunk is not None else worst.recipe[-1:]
+        return f"{self.cause.failure} when {phrase(recipe)}: {count}"
 
     @property
     def explanation(self) -> str:
         """Why these failures belong together, in a sentence."""
-        failure = KINDS[self.cause.kind]
-        words = f" ({self.cause.failure})" if self.cause.expected or self.cause.got else ""
-        last = "left after shrinking" if self.worst.shrunk is not None else "of the recipe"
         count = f"{len(self.members):,} failing test{'' if len(self.members) == 1 else 's'}"
-        return (
-            f"{count} in which {failure}{words}, the last change {last} is {self.cause.change}, "
-            f"and {REGIONS[self.cause.region]}"
-        )
+        reasons = [f"{KINDS[self.cause.kind]}", REGIONS[self.cause.region]]
+        if self.cause.expected or self.cause.got:
+            reasons[0] += f" ({self.cause.failure})"
+        if self.cause.change:
+            last = "left after shrinking" if self.worst.shrunk is not None else "of the recipe"
+            reasons.insert(1, f"the last change {last} is {self.cause.change}")
+        return f"{count} in which {', '.join(reasons[:-1])}{',' * (len(reasons) > 2)} and {reasons[-1]}"
 
     def counts(self, group_of: Callable[[FailedTest], str] | None = None) -> dict[str, dict[str, int]]:
         """The failing tests by transformation, by word that went wrong, and by group, the most frequent first."""

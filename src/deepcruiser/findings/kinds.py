@@ -19,6 +19,7 @@ KINDS = {
     "deletion": "a word is missing",
     "insertion": "a word was added",
     "several words": "several words are wrong",
+    "wrong words": "words are wrong",
     "empty answer": "the answer is empty",
     "hallucinated text": "the answer has words that nobody said",
     "label flip": "the label changed",
@@ -29,6 +30,7 @@ KINDS = {
     "not finite": "the answer has NaN or infinite values",
 }
 
+_WORD_KINDS = ("spacing", "spelling", "substitution", "deletion", "insertion", "several words")
 #: An answer is hallucinated if it has at least this many words too many, and half as many as were expected.
 _HALLUCINATED = 3
 #: Labels are short; longer answers are not named in a group.
@@ -60,10 +62,15 @@ class Failure:
         if self.kind == "insertion":
             return f"{self.got!r} heard where nobody said it"
         if self.kind == "label flip":
-            return f"{self.expected!r} became {self.got!r}"
+            return f"{self.expected!r} became {self.got!r}" if self.expected else "wrong label"
         if self.kind == "crash":
             return f"crash ({self.got})" if self.got else "crash"
         return "several words wrong" if self.kind == "several words" else self.kind
+
+    @property
+    def general(self) -> Failure:
+        """The same without the words or labels."""
+        return Failure("wrong words" if self.kind in _WORD_KINDS else self.kind)
 
 
 def classify(oracle: Oracle | None, reason: str, reference: Any, output: Any) -> Failure:

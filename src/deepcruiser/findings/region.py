@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.trace import Trace
 
-#: Whether the cells that only the failing test visits are mostly known to training; empty without visits.
+#: Whether the states of a failing test leave what training visited farther than those of its seeds do; empty without
+#: visits.
 Region = Literal["", "inside", "outside"]
 
 #: The words for a sentence.
 REGIONS = {
     "": "the states were not measured",
-    "inside": "the states stay mostly where training was",
-    "outside": "the states go mostly where training never was",
+    "inside": "the states stay where training was, as far as those of the seeds do",
+    "outside": "more of the states are where training never was than in 19 of 20 seeds",
 }
+_USUAL_SEEDS = 0.95
+#: In a network that was profiled on its seeds, every new input visits a few cells for the first time.
+_LEAST = 0.05
 
 
-def region(seed: Visits | None, mutant: Visits | None) -> Region:
-    """Whether training knew most of the cells that the mutant visits and its seed does not."""
+def usual_share(seeds: Iterable[Visits]) -> float:
+    """The share of cells that training never visited, which 19 of 20 seeds do not exceed; at least a twentieth."""
+    shares = [_share(visits, visits.outside) for visits in seeds]
+    return max(_LEAST, float(np.quantile(shares, _USUAL_SEEDS))) if shares else _LEAST
+
+
+def region(seed: Visits | None, mutant: Visits | None, usual: float) -> Region:
+    """Whether more than the `usual` share of the mutant's cells are new to both training and the seed."""
     if seed is None or mutant is None:
         return ""
-    known = len(np.setdiff1d(mutant.states, seed.states, assume_unique=True))
-    unknown = len(np.setdiff1d(mutant.outside, seed.outside, assume_unique=True))
-    return "outside" if unknown > known else "inside"
+    return "outside" if _share(mutant, new_cells(seed, mutant)) > usual else "inside"
+
+
+def new_cells(seed: Visits, mutant: Visits) -> IntArray:
+    """The codes of the cells that the mutant visits, and neither training nor its seed did."""
+    return np.setdiff1d(mutant.outside, seed.outside, assume_unique=True)
+
+
+def _share(visits: Visits, cells: IntArray) -> float:
+    return len(cells) / max(1, len(visits.states) + len(visits.outside))
 
 
 @dataclass(frozen=True)

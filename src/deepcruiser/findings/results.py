@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
+from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.findings.cluster import oracle_of
+from deepcruiser.findings.cluster import Findings, find, oracle_of
+from deepcruiser.findings.finding import Finding
+from deepcruiser.findings.leaving import leaving
+from deepcruiser.findings.region import parting
 from deepcruiser.findings.shrink import Shrunk, Threshold, shrink
 from deepcruiser.serialise import summarise
+from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict, to_dict
 
 #: For each system, by its fingerprint, the tests that were shrunk with it.
@@ -23,8 +28,8 @@ SHRUNK = "shrunk.json"
 _UNSAVED = 16
 
 
-def read_shrunk(record: CampaignRecord, *, system: str, kinds: Iterable[type] = ()) -> dict[int, Shrunk]:
-    """What is known of failing tests by their number, found with the system of that fingerprint; `kinds` are a user's.
+def read_shrunk(record: CampaignRecord, *, system: str) -> dict[int, Shrunk]:
+    """What is known of failing tests by their number, found with the system of that fingerprint.
 
     What was found with another system, or for a test that has since become another, is left out.
     """
@@ -33,10 +38,9 @@ def read_shrunk(record: CampaignRecord, *, system: str, kinds: Iterable[type] = 
         return {}
     try:
         data = json.loads(path.read_bytes())
-        kinds = tuple(kinds)
         digests = {test.number: test.digest for test in record.failed}
         return {
-            entry["number"]: _from_dict(entry, kinds)
+            entry["number"]: _from_dict(entry, record.kinds)
             for entry in data.get(system, ())
             if digests.get(entry["number"]) == entry["of"]
         }
@@ -50,7 +54,6 @@ def shrink_tests(
     executor: Executor,
     *,
     system: str,
-    kinds: Iterable[type] = (),
     batch_size: int = 16,
 ) -> Iterator[Shrunk]:
     """Shrink the failing tests that are not known yet, and keep the results in the campaign's folder."""
@@ -59,7 +62,7 @@ def shrink_tests(
         raise InputError(
             "shrinking needs the oracle of the campaign, which is your own: pass it to CampaignRecord.open"
         )
-    known = read_shrunk(record, system=system, kinds=kinds)
+    known = read_shrunk(record, system=system)
     ranges = record.spec.mutations.parameters.get("ranges", {})
     unknown = [test for test in tests if test.number not in known]
     unsaved = 0
@@ -74,6 +77,44 @@ def shrink_tests(
     finally:
         if unsaved:
             _write(record, known, system)
+
+
+def explain(record: CampaignRecord, system: System, executor: Executor, *, count: int = 20) -> Findings:
+    """The findings with the worst test of the first `count` shrunk, and where its states leave, or part from its seed.
+
+    The executor runs the same system.
+    """
+    name = fingerprint(system)
+    known = read_shrunk(record, system=name)
+    # What was shrunk may move, or not fail any more, and another test is then the worst.
+    while tests := [
+        finding.worst.test for finding in find(record, known).findings[:count] if finding.worst.test.number not in known
+    ]:
+        known |= {each.number: each for each in shrink_tests(record, tests, executor, system=name)}
+    if record.model is None:
+        return find(record, known)
+    for finding in find(record, known).findings[:count]:
+        worst = finding.worst.shrunk
+        if finding.cause.region == "outside" and worst is not None and not worst.leaves:
+            known[worst.number] = replace(worst, leaves=leaving(record, system, finding))
+            _write(record, known, name)
+    found = find(record, known)
+    parted = [_parted(record, record.model, system, finding) for finding in found.findings[:count]]
+    return replace(found, findings=(*parted, *found.findings[count:]))
+
+
+def _parted(record: CampaignRecord, model: AbstractModel, system: System, finding: Finding) -> Finding:
+    worst = finding.worst
+    if worst.test.kind != "wrong":
+        return finding
+    inputs = [record.inputs.make(worst.test.seed, recipe) for recipe in ((), worst.recipe)]
+    one, other = (system.run([value])[0].traced for value in inputs)
+    return replace(finding, parting=parting(model, one, other))
+
+
+def fingerprint(system: System) -> str:
+    """What results are kept under."""
+    return str(getattr(system, "fingerprint", ""))
 
 
 def _write(record: CampaignRecord, known: Mapping[int, Shrunk], system: str) -> None:
@@ -104,4 +145,5 @@ def _from_dict(data: Mapping[str, Any], kinds: tuple[type, ...]) -> Shrunk:
         data["output"],
         data["score"],
         data["digest"],
+        data["leaves"],
     )

@@ -44,7 +44,8 @@ class Shrunk:
     """The mildest recipe found for a failing test, and what came of it when it was run once more, alone.
 
     `status` is "shrunk", "does not fail any more", "fails sometimes" (`failing` of `TRIES` runs), or "cannot be made".
-    Unless it is "shrunk", the recipe is that of the test.
+    Unless it is "shrunk", the recipe is that of the test. `leaves` says where the states of a finding's tests leave
+    what training visited, where that was looked at.
     """
 
     number: int
@@ -56,6 +57,7 @@ class Shrunk:
     output: Any
     score: float
     digest: str
+    leaves: str = ""
 
     def __str__(self) -> str:
         if self.status == "fails sometimes":

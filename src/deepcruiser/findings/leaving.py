@@ -1,0 +1,87 @@
+"""Where the states of a finding's tests leave what training visited, in words for its title."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.audio import Audio
+from deepcruiser.campaign.executors.local import run_all
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.findings.finding import Finding, Member
+from deepcruiser.findings.region import new_cells
+from deepcruiser.trace import Run, System
+
+#: A test of this many seeds is looked at where the input is a text.
+_SEEDS = 5
+
+
+def leaving(record: CampaignRecord, system: System, finding: Finding) -> str:
+    """For texts, the shortest beginning found for most seeds, such as "after '[[['"; else the worst test's step."""
+    worst_of_seeds = {member.test.seed: member for member in reversed(finding.members)}
+    places: Counter[str] = Counter()
+    for seed in finding.seeds[:_SEEDS]:
+        place = _place(record, system, worst_of_seeds[seed])
+        places[place] += bool(place)
+        if place and not place.startswith("after"):
+            break
+    return min(places, key=lambda place: (-places[place], len(place), place))
+
+
+def _place(record: CampaignRecord, system: System, member: Member) -> str:
+    """Where the states of one test leave; empty if they do not on this system."""
+    model, test = record.model, member.test
+    seed = next(seed.visits for seed in record.seeds if seed.position == test.position)
+    assert model is not None
+    assert seed is not None
+    assert test.visits is not None
+    value = record.inputs.make(test.seed, test.recipe)
+    (run,) = run_all(system, [value], limit_seconds=record.spec.limit_seconds)
+    if not isinstance(run, Run):
+        return ""
+    trace = run.traced
+    left = np.isin(model.grid.encode(model.cells(trace)[0]), new_cells(seed, test.visits))
+    step = int(np.argmax(left))
+    if not left[step]:
+        return ""
+    if isinstance(value, str):
+        for symbols, space in ((list(value), ""), (value.split(), " ")):
+            if len(symbols) == len(trace):
+                leaves = _leaves(model, system, space, record.spec.limit_seconds)
+                return f"after {space.join(_shortest(symbols[:step], leaves))!r}"
+    if isinstance(value, Audio):
+        return f"{value.seconds * step / len(trace):.2f} s into the sound"
+    return f"at step {step} of {len(trace)}"
+
+
+#: Whether reading these symbols or words ends in a state that training never visited.
+Leaves = Callable[[Sequence[str]], bool]
+
+
+def _leaves(model: AbstractModel, system: System, space: str, limit_seconds: float | None) -> Leaves:
+    def leaves(symbols: Sequence[str]) -> bool:
+        (run,) = run_all(system, [space.join(symbols)], limit_seconds=limit_seconds)
+        if not isinstance(run, Run) or len(run.traced) != len(symbols):
+            return False
+        (code,) = model.grid.encode(model.cells(run.traced)[0][-1:])
+        return code not in model.states
+
+    return leaves
+
+
+def _shortest(symbols: list[str], leaves: Leaves) -> list[str]:
+    """The symbols without all that can be left out: no single one of the result can."""
+    size = len(symbols) // 2
+    while size:
+        shorter = next((each for each in _without(symbols, size) if leaves(each)), None)
+        if shorter is not None:
+            symbols = shorter
+        size = size // 2 if shorter is None else min(size, len(symbols) // 2)
+    return symbols
+
+
+def _without(symbols: list[str], size: int) -> Iterator[list[str]]:
+    return (symbols[:at] + symbols[at + size :] for at in range(0, len(symbols) - size + 1, size))
