@@ -93,6 +93,10 @@ class Experiment:
         """The model for each number of partitions, for traces that are projected already."""
         return {m: self.abstract(self.narrowed, m) for m in self.partitions}
 
+    def title(self, partitions: int) -> str:
+        """The name of a model above a figure, with the grid of the inputs on a line of its own."""
+        return self.models[partitions].name.replace(" with ", "\nwith ")
+
     def abstract(self, profile: Profile, partitions: int) -> AbstractModel:
         """The model of a profile for one of the numbers of partitions, with the input partitions of the experiment."""
         return profile.abstract(partitions, input_partitions=self.inputs_on(partitions))

@@ -111,7 +111,7 @@ def draw(experiment: Experiment, data: Sequence[Row]) -> Figure:
         for kind, colour, shift in (("states", COLOURS[0], -0.02), ("transitions", COLOURS[1], 0.02)):
             share = histogram(values(data, column(experiment, partitions, kind)))
             axis.bar(EDGES[:-1] + 0.05 + shift, 100 * share, 0.038, color=colour, label=kind)
-        axis.set(title=experiment.models[partitions].name, xlabel="Jaccard index", xlim=(0, 1))
+        axis.set(title=experiment.title(partitions), xlabel="Jaccard index", xlim=(0, 1))
         axis.set_xticks(EDGES[::2])
     axes[0].set_ylabel("share of the mutants, %")
     axes[0].legend()

@@ -180,7 +180,8 @@ def draw(experiment: Experiment, data: Sequence[Row], whole: Sequence[Row]) -> F
         index = values(data, column(experiment, partitions, "states"))
         axis.hexbin(errors, index, gridsize=(20, 14), cmap="Blues", mincnt=1, extent=(0, right, 0, 1), norm=norm)
         axis.plot(*medians(errors, index), color=COLOURS[1], marker=".", label="medians")
-        axis.set(title=f"{row['configuration']}: Spearman {row['Spearman'].value:.2f}", xlabel="error rate")
+        title = f"{experiment.title(partitions)}\nSpearman {row['Spearman'].value:.2f}"
+        axis.set(title=title, xlabel="error rate")
         axis.set(xlim=(-0.03, right + 0.03), ylim=(0, 1.03))
     axes[0].set_ylabel("Jaccard index of the states")
     axes[0].legend(loc="upper right")

@@ -141,7 +141,7 @@ def draw(found: Campaigns) -> Figure:
             values = np.array([[p["executed"][place] for p in c["history"][:points]] for c in several]) * 100
             axis.fill_between(runs, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
             axis.plot(runs, np.median(values, axis=0), color=colour, label=label)
-        axis.set(title=found.experiment.models[m].name, xlabel="runs")
+        axis.set(title=found.experiment.title(m), xlabel="runs")
         axis.set_xlim(left=0)
     axes[0].set_ylabel("BSCov of all runs, %")
     axes[0].legend(loc="lower right", title="guide")
