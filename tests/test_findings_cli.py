@@ -125,11 +125,11 @@ def test_gates(folder: Path) -> None:
 
 def test_a_system_that_gets_most_seeds_wrong_does_not_pass(folder: Path) -> None:
     result = fuzz("hard", system="mended", data="hard")
-    assert result.exit_code == 3
+    assert result.exit_code == 4
     assert "the system gets 70% of the seeds wrong as they are, more than 50%: fix that first" in result.output
     assert fuzz("ok", "--max-wrong-seeds", "80%", system="mended", data="hard").exit_code == 0
-    assert fuzz("no", "--max-wrong-seeds", "20%", data="hard").exit_code == 3
-    assert run("findings ok").exit_code == 3
+    assert fuzz("no", "--max-wrong-seeds", "20%", data="hard").exit_code == 4
+    assert run("findings ok").exit_code == 4
 
 
 def test_export_a_suite_and_replay_it(folder: Path) -> None:

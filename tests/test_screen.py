@@ -12,8 +12,9 @@ from rich.console import Console
 
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.errors import printable
 from deepcruiser.report import terminal
-from deepcruiser.report.format import clock, counted, group_of, printable, quoted, rate
+from deepcruiser.report.format import clock, counted, group_of, quoted, rate
 from deepcruiser.report.history import History, Point, Reading, Row
 from deepcruiser.report.screen import hint, screen, sparkline
 from deepcruiser.report.terminal import Watch, lines, status_line

@@ -115,7 +115,7 @@ class StillFailingError(AssertionError):
     def __init__(self, case: Case, kind: str, output: Any, score: float) -> None:
         got = f"{output!r} (score {score:.2f})" if kind == "wrong" else f"{kind}: {output}"
         steps = " -> ".join(_step(change) for change in case.recipe)
-        from deepcruiser.report.format import printable
+        from deepcruiser.errors import printable
 
         lines = [
             case.title,

@@ -19,6 +19,8 @@ from deepcruiser.trace import is_tensor
 
 #: Arrays with more numbers than this are summarised by their digest.
 _LARGE = 256
+#: The deepest nesting and the longest whole number, in bits, of an answer.
+_DEEPEST, _LONGEST_INT = 50, 4096
 
 
 def digest_of(value: Any) -> str:
@@ -75,6 +77,18 @@ def readable(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: readable(item) for key, item in value.items()}
     return value
+
+
+def not_storable(answer: Any, *, depth: int = 0) -> str:
+    """Why an answer cannot be stored and shown; empty if it can."""
+    if depth > _DEEPEST:
+        return f"its answer is nested more than {_DEEPEST} deep"
+    if isinstance(answer, int) and answer.bit_length() > _LONGEST_INT:
+        return (
+            f"its answer holds a whole number of {answer.bit_length():,} bits; at most {_LONGEST_INT:,} can be stored"
+        )
+    parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list | tuple) else ()
+    return next(filter(None, (not_storable(part, depth=depth + 1) for part in parts)), "")
 
 
 def encode(value: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from deepcruiser.corpora.samples import samples
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.trace import Run, System
+from deepcruiser.trace import Run, System, checked_runs
 
 T = TypeVar("T")
 
@@ -79,11 +79,10 @@ def _run(
     results: dict[int, T] = {}
     for start in range(0, len(order), batch_size):
         batch = order[start : start + batch_size]
-        runs = system.run([inputs[i][1] for i in batch])
-        if len(runs) != len(batch):
-            raise InputError(
-                f"{system!r} gave {len(runs)} runs for a batch of {len(batch)} inputs: one per input is needed"
-            )
+        try:
+            runs = checked_runs(system, system.run([inputs[i][1] for i in batch]), len(batch))
+        except SystemExit as error:
+            raise InputError(f"{system!r} ended the program with sys.exit({error.code!r}): remove that") from error
         steps = sum(len(run.traced) for run in runs)
         results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
         del runs  # frees the states of this batch before the next one runs

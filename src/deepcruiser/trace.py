@@ -140,6 +140,18 @@ class System(Protocol):
         ...
 
 
+def checked_runs(system: object, runs: Any, inputs: int) -> list[Run]:
+    """What a system gave for a batch, after checking that it is one `Run` for each input."""
+    if not isinstance(runs, Sequence):
+        raise InputError(f"{system!r} gave a {type(runs).__name__} for a batch: a list of one Run per input is needed")
+    for run in runs:
+        if not isinstance(run, Run):
+            raise InputError(f"{system!r} gave a {type(run).__name__} for an input: a deepcruiser.Run is needed")
+    if len(runs) != inputs:
+        raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {inputs} inputs: one per input is needed")
+    return list(runs)
+
+
 def is_tensor(value: object) -> TypeIs[torch.Tensor]:
     """Whether a value is a torch tensor; torch is not imported to find out."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)  # None as long as torch is being imported

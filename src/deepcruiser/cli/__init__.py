@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from deepcruiser import __version__
-from deepcruiser.errors import DeepCruiserError
+from deepcruiser.cli.output import INTERRUPTED, end_with_status, say
 
 #: The commands in the order of their use, with the short help that the list of commands shows. The command `x-y` is
 #: the object `x_y` in the module `cli/x_y.py`.
@@ -37,7 +37,7 @@ _WRITE_AT_THE_END = ("profile", "cover")
 
 
 class Commands(click.Group):
-    """A group that imports a command when it is called, and prints our errors in one line with exit status 2."""
+    """A group that imports a command when it is called, and whose errors are one line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -56,19 +56,16 @@ class Commands(click.Group):
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         # The command line as it was typed, for messages that say how to resume.
         options.setdefault("obj", list(sys.argv[1:] if args is None else args))
-        try:
-            return super().main(args, *rest, **options)
-        except DeepCruiserError as error:
-            click.echo(f"error: {error}", err=True)
-            sys.exit(2)
+        options["standalone_mode"] = False
+        end_with_status(lambda: super(Commands, self).main(args, *rest, **options))
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
             untouched = ctx.invoked_subcommand in _WRITE_AT_THE_END
-            click.echo("interrupted: nothing was written" if untouched else "interrupted", err=True)
-            sys.exit(130)
+            say("interrupted: nothing was written" if untouched else "interrupted", err=True)
+            sys.exit(INTERRUPTED)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -91,6 +88,7 @@ def main() -> None:
     becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
     ways that keep their meaning, keeps those that reach more of the model, and saves those that the network gets wrong.
 
-    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 3 too many seeds are
+    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 3 something
+    unexpected, such as a network that raises an error (the message says where the details are), 4 too many seeds are
     wrong (fuzz, findings), 130 interrupted.
     """

@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Sequence
 from functools import cache
 
-import click
-
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.cli.output import say
 from deepcruiser.corpora import Corpus, Labelled, read_corpus
 from deepcruiser.systems import BUILT_IN, load_system
 from deepcruiser.systems.builtin.speech import PROFILE
@@ -37,7 +36,7 @@ def system(given: str, *, device: str = "cpu") -> System:
         warnings.simplefilter("always")
         loaded = load_system(given.partition(":")[0], seed=_seed(given), device=device)
     for warning in caught:
-        click.echo(f"note: {warning.message}", err=True)
+        say(f"note: {warning.message}", err=True)
     return loaded
 
 

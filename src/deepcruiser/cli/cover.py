@@ -7,13 +7,14 @@ import json
 import click
 
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
+from deepcruiser.errors import printable
 from deepcruiser.monitor.alarm import Alarm
 from deepcruiser.monitor.monitor import Monitor
-from deepcruiser.report.format import printable
 from deepcruiser.trace import Run
 
 
@@ -86,12 +87,12 @@ def cover(
         }
         if watch_over is not None:
             result["unusual"] = {name: alarm.to_dict() for name, alarm in unusual.items()}
-        click.echo(json.dumps(result, indent=2))
+        say(json.dumps(result, indent=2))
     else:
-        click.echo(f"{abstract}\n{report.traces:,} inputs, {report.steps:,} steps")
-        click.echo(report)
+        say(f"{abstract}\n{report.traces:,} inputs, {report.steps:,} steps")
+        say(report)
         if watch_over is not None:
-            click.echo(f"{len(unusual):,} of {report.traces:,} inputs are unusual")
+            say(f"{len(unusual):,} of {report.traces:,} inputs are unusual")
         for name, alarm in sorted(unusual.items(), key=lambda item: -item[1].score):
-            click.echo(f"  {printable(name, width=80)}: {alarm}")
+            say(f"  {printable(name, width=80)}: {alarm}")
     print_skipped(report.skipped)

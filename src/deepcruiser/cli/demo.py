@@ -22,6 +22,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, guide_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.campaign_options import load_mutations, spec_from
+from deepcruiser.cli.output import say
 from deepcruiser.cli.profile import check_self
 from deepcruiser.cli.progress import program, watching
 from deepcruiser.cli.summary import failure_lines, summary
@@ -59,16 +60,16 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     the package.
     """
     output.mkdir(parents=True, exist_ok=True)
-    say = (lambda _: None) if as_json else click.echo
+    tell = (lambda _: None) if as_json else say
     began = time.monotonic()
     system = builtin.system(SYSTEM)
-    say(f"1. {system}, ready in {time.monotonic() - began:.1f} s")
+    tell(f"1. {system}, ready in {time.monotonic() - began:.1f} s")
 
     with watching() as watch:
         profiled = profile(system, builtin.data(f"{SYSTEM}:profile"), seed=seed, batch_size=BATCH, watch=watch)
-    say(f"\n2. {profiled}")
+    tell(f"\n2. {profiled}")
     for configuration in profiled.configurations():
-        say(f"   {configuration}")
+        tell(f"   {configuration}")
     check_self(profiled, PARTITIONS)
     model = profiled.abstract(PARTITIONS)
     profiled.save(output / "english.profile")
@@ -76,9 +77,9 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
 
     report, words_wrong, seeds = _measured(system, model)
     count = len(builtin.data(SYSTEM))
-    say(f"\n3. Coverage of {model.name} by {count} new recordings (word error rate {words_wrong:.1%}):")
+    tell(f"\n3. Coverage of {model.name} by {count} new recordings (word error rate {words_wrong:.1%}):")
     for criterion in FIVE:
-        say(f"   {criterion.name:8} {report[criterion]:8.2%}")
+        tell(f"   {criterion.name:8} {report[criterion]:8.2%}")
 
     spec = spec_from(system=SYSTEM, model=str(output / "english.model"), runs=RUNS, seed=seed, wer_above=0.0)
     campaigns = [
@@ -87,21 +88,21 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     ]
     guided, unguided = map(summary, campaigns)
     runs, count = guided["runs"], len(seeds)
-    say(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error, with changes")
-    say("   that a listener would barely notice; a test fails if any word is wrong")
+    tell(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error, with changes")
+    tell("   that a listener would barely notice; a test fails if any word is wrong")
     for line in _compared(guided, unguided):
-        say(f"   {line}")
+        tell(f"   {line}")
     for test in guided["worst"][:1]:
-        say("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
-        say(f"   Replay it: {program(ctx)} replay {output / 'campaign'} {test['number']}")
+        tell("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
+        tell(f"   Replay it: {program(ctx)} replay {output / 'campaign'} {test['number']}")
     page = output / "report.html"
     write_page([CampaignData(output / name) for name in CAMPAIGNS], page, embed=25)
-    say(f"\n5. The report with pictures and sounds: {page}")
-    say(f"\nNext, profile your own network: {program(ctx)} profile --help")
+    tell(f"\n5. The report with pictures and sounds: {page}")
+    tell(f"\nNext, profile your own network: {program(ctx)} profile --help")
     if as_json:
         new = {"words_wrong": words_wrong, **{each.criterion.name: each.value for each in report.coverages}}
         found = {"new": new, "guided": guided, "unguided": unguided, "report": str(page)}
-        click.echo(json.dumps(found, indent=2))
+        say(json.dumps(found, indent=2))
 
 
 def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, float, list[Any]]:

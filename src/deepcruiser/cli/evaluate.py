@@ -15,6 +15,7 @@ from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_monitor import monitor
 from deepcruiser.cli.evaluate_options import EvaluateOptions, paper_experiment, partitions_from, shared
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import typed, watching
 
 if TYPE_CHECKING:  # what a question needs is imported when it is asked
@@ -161,9 +162,9 @@ def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
 
     names = update_page(folders, output)
     if as_json:
-        click.echo(json.dumps({"page": str(output), "sections": names}, indent=2))
+        say(json.dumps({"page": str(output), "sections": names}, indent=2))
     else:
-        click.echo(f"Saved {output} ({', '.join(names)}), with figures and tables in {output.with_suffix('')}")
+        say(f"Saved {output} ({', '.join(names)}), with figures and tables in {output.with_suffix('')}")
 
 
 evaluate.add_command(monitor)
@@ -190,16 +191,16 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
         try:
             answer = _ask(ask, experiment, settings, jobs)
         except KeyboardInterrupt:
-            click.echo(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
+            say(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
             sys.exit(130)
         device = device_of(experiment.system)
         path = answer.write(folder, command=typed(ctx), seed=settings.seed, jobs=jobs, device=device)
     if as_json:
-        click.echo(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
+        say(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
         return
     for table in answer.tables:
-        click.echo(f"{table.caption}\n{table.markdown()}".lstrip())
-    click.echo(f"written to {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
+        say(f"{table.caption}\n{table.markdown()}".lstrip())
+    say(f"written to {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
 def _ask(ask: Callable[[Workers], Answer], experiment: Experiment, settings: EvaluateOptions, jobs: int) -> Answer:

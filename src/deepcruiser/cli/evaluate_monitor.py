@@ -13,6 +13,7 @@ import click
 
 from deepcruiser.cli import options
 from deepcruiser.cli.evaluate_options import partitions_from
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import typed, watching
 from deepcruiser.errors import FileError, InputError, reason
 
@@ -90,11 +91,11 @@ def monitor(
             )
         path = answer.write(output, command=typed(ctx), seed=settings["seed"], device=device_of(network))
     if as_json:
-        click.echo(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
+        say(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
         return
     for table in answer.tables:
-        click.echo(f"{table.caption}\n{table.markdown()}".lstrip())
-    click.echo(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
+        say(f"{table.caption}\n{table.markdown()}".lstrip())
+    say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
 def _all(paths: tuple[str, ...]) -> list[Any]:

@@ -10,6 +10,7 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli import options
 from deepcruiser.cli.export_campaign import campaign_options, export_suite, export_tests
+from deepcruiser.cli.output import say
 from deepcruiser.export import export as export_model
 
 
@@ -80,8 +81,6 @@ def export(
         summary = {"output": str(output), "model": model.name, "states": len(model.states)}
         summary |= {"transitions": len(model.transitions)}
         if not as_json:
-            click.echo(f"{model}, written to {output}")
+            say(f"{model}, written to {output}")
             return
-    click.echo(
-        json.dumps(summary, indent=2) if as_json else f"{summary['tests']:,} tests, written to {summary['output']}"
-    )
+    say(json.dumps(summary, indent=2) if as_json else f"{summary['tests']:,} tests, written to {summary['output']}")

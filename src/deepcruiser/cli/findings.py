@@ -14,16 +14,17 @@ import click
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli import options
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
+from deepcruiser.cli.output import say
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
 from deepcruiser.cli.shrink import local_executor, threshold_lines
 from deepcruiser.cli.summary import failure_dict, failure_lines
-from deepcruiser.errors import InputError
+from deepcruiser.errors import InputError, printable
 from deepcruiser.findings.cluster import Findings, find
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.groups import GroupOf, group_by
 from deepcruiser.findings.results import explain
-from deepcruiser.report.format import counted, printable
+from deepcruiser.report.format import counted
 
 #: The worst test of this many findings is shrunk, unless told otherwise.
 SHRUNK = 20
@@ -70,20 +71,20 @@ def findings(
     wrong the answer is, how many seeds have it, and how mild a change suffices. The worst test of each is shrunk: see
     `deepcruiser shrink --help`.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3 the
-    system gets more seeds wrong than --max-wrong-seeds.
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
+    something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds.
     """
     out, group_of = sys.stdout, None if group_by is None else _rule(group_by)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         record, found = _found(folder, count, sources)
     if as_json:
-        click.echo(json.dumps(as_dict(record, found, group_of), indent=2), file=out)
+        say(json.dumps(as_dict(record, found, group_of), indent=2), file=out)
     else:
         for line in _lines(record, found, group_of):
-            click.echo(line)
+            say(line)
     status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
-        click.echo(reason, err=True)
+        say(reason, err=True)
     sys.exit(status)
 
 
@@ -101,7 +102,7 @@ def _found(folder: Path, count: int | None, sources: Mapping[str, str | None]) -
     except InputError as error:
         if count is not None or any(sources.values()):
             raise
-        click.echo(f"nothing is shrunk: {error}", err=True)
+        say(f"nothing is shrunk: {error}", err=True)
         return stored, find(stored)
     return opened.record, shrunk_findings(opened, SHRUNK if count is None else count)
 

@@ -32,6 +32,7 @@ from deepcruiser.cli.campaign_options import (
 from deepcruiser.cli.fraction import Fraction
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.options import INPUT_PARTITIONS
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
@@ -151,8 +152,9 @@ def fuzz(
     --no-validity --keep-failing-seeds --normalise case, and as many --input-partitions as --partitions. The paper does
     not say how tests are selected: --paper --scheduler decay is the other reading.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3 the
-    system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the campaign began, or twice.
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
+    something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
+    campaign began, or twice.
     """
     chosen = guide_from(guide)
     options |= {"scheduler": scheduler, "pick": pick}
@@ -166,7 +168,7 @@ def fuzz(
         chosen = chosen if model is not None else chosen.without_model()
         spec = replace(spec, guide=guide_component(chosen))
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
-            click.echo("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
+            say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
             page = contextlib.nullcontext("") if serve is None else serving(output, serve)
             with page as url, _watching(output, out, url, plain=plain, as_json_lines=as_json_lines) as show:
@@ -185,20 +187,20 @@ def fuzz(
                 )
         except KeyboardInterrupt:
             command = spec.command_line(str(output), program=program(ctx))
-            click.echo(f"Interrupted. Everything reported so far is saved. Resume with: {command}", err=True)
+            say(f"Interrupted. Everything reported so far is saved. Resume with: {command}", err=True)
             sys.exit(130)
     result = summary(record)
     if as_json_lines:
-        click.echo(json.dumps({"type": "summary", **result}), file=out)
+        say(json.dumps({"type": "summary", **result}), file=out)
     else:
-        click.echo(as_text(result))
-        click.echo(_next_steps(record, spec, output, program(ctx)))
+        say(as_text(result))
+        say(_next_steps(record, spec, output, program(ctx)))
     found = find(record)
     if found.spacing and not as_json_lines:
-        click.echo(spacing_line(found))
+        say(spacing_line(found))
     status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
-        click.echo(reason, err=True)
+        say(reason, err=True)
     sys.exit(status)
 
 
@@ -233,7 +235,7 @@ def _workers(mutations: Mutations, workers: int | None) -> int | None:
                 f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "
                 "whose name is not that of another module, or use --workers 0"
             ) from None
-        click.echo(f"making mutants in this process, because they cannot be sent to others ({error})", err=True)
+        say(f"making mutants in this process, because they cannot be sent to others ({error})", err=True)
         return 0
     return workers
 
@@ -241,16 +243,16 @@ def _workers(mutations: Mutations, workers: int | None) -> int | None:
 @contextmanager
 def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: bool) -> Iterator[Watch]:
     if url:
-        click.echo(f"live page, for this machine: {url}", err=True)
+        say(f"live page, for this machine: {url}", err=True)
     past: Past = ()
     if (folder / DATABASE).is_file():
         with contextlib.suppress(DeepCruiserError):  # resuming will say why
             stored = CampaignRecord.open(folder)
             past = CoverageHistory(stored, stored.spec.build_guide().criteria).moments
     if as_json_lines:
-        yield lambda status: click.echo(json.dumps(status_dict(status)), file=out)
+        yield lambda status: say(json.dumps(status_dict(status)), file=out)
     elif plain or not has_screen():
-        yield lines(lambda line: click.echo(line, err=True), folder, past)
+        yield lines(lambda line: say(line, err=True), folder, past)
     else:
         with on_screen(url or os.fspath(folder), past) as watch:
             yield watch

@@ -9,12 +9,11 @@ import click
 
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli.fraction import Fraction
+from deepcruiser.cli.output import WRONG_SEEDS
 from deepcruiser.findings.cluster import Findings
 
 Command = Callable[..., Any]
 
-#: The exit status for a system that gets too many seeds wrong: its campaign says little.
-WRONG_SEEDS = 3
 #: Without failing tests, and unless told otherwise, this part of the seeds may be wrong.
 _USUAL = 0.5
 
@@ -31,7 +30,7 @@ def gate_options(command: Command) -> Command:
             "--max-wrong-seeds",
             type=Fraction(),
             show_default=False,
-            help="Exit with status 3 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
+            help="Exit with status 4 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
             "where there is no failing test]",
         ),
     ]
@@ -54,7 +53,7 @@ def wrong_seeds(record: CampaignRecord) -> float:
 def exit_status(
     record: CampaignRecord, found: Findings, *, max_findings: int | None, max_wrong_seeds: float | None
 ) -> tuple[int, str]:
-    """0 passed, 1 failing tests, 3 too many wrong seeds; and the gate that it did not pass, in a line."""
+    """0 passed, 1 failing tests, 4 too many wrong seeds; and the gate that it did not pass, in a line."""
     count, limit = len(found.findings), max_wrong_seeds
     if limit is None and not record.failed:
         limit = _USUAL

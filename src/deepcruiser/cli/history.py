@@ -11,10 +11,11 @@ from typing import Any
 import click
 
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
+from deepcruiser.errors import printable
 from deepcruiser.findings.history import Difference, History, Seen, open_version
 from deepcruiser.findings.history import history as compare
 from deepcruiser.report.findings_history import write_history
-from deepcruiser.report.format import printable
 
 
 @click.command()
@@ -41,12 +42,12 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
     differences = result.differences
     if output is not None:
         write_history(result, output)
-        click.echo(f"{output}: {len(result.versions):,} versions", err=as_json)
+        say(f"{output}: {len(result.versions):,} versions", err=as_json)
     if as_json:
-        click.echo(json.dumps(as_dict(result), indent=2))
+        say(json.dumps(as_dict(result), indent=2))
     else:
         for line in _lines(result):
-            click.echo(line)
+            say(line)
     failing = fail_on is not None and bool(differences) and bool(getattr(differences[-1], fail_on))
     sys.exit(1 if failing else 0)
 

@@ -13,14 +13,14 @@ import click
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.corpora import Sample
 from deepcruiser.criteria import criterion
-from deepcruiser.errors import InputError
+from deepcruiser.errors import InputError, printable
 from deepcruiser.findings.minimise import Minimised
 from deepcruiser.findings.minimise import minimise as minimise_data
-from deepcruiser.report.format import printable
 from deepcruiser.stream import named, require_sized
 
 
@@ -68,10 +68,10 @@ def minimise(
     if output is not None:
         _write_list(output, samples, result)
     if as_json:
-        click.echo(json.dumps(as_dict(result), indent=2))
+        say(json.dumps(as_dict(result), indent=2))
     else:
         for line in as_lines(result):
-            click.echo(line)
+            say(line)
     print_skipped(result.skipped)
 
 

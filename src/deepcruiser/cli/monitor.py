@@ -14,13 +14,13 @@ import click
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, model_from, system_from
-from deepcruiser.errors import InputError
+from deepcruiser.errors import InputError, printable
 from deepcruiser.monitor.alarm import Alarm
 from deepcruiser.monitor.monitor import Monitor, Seen
 from deepcruiser.monitor.nearest import Neighbour, nearest
-from deepcruiser.report.format import printable
 from deepcruiser.stream import Progress, input_of, named
 from deepcruiser.trace import System
 
@@ -98,7 +98,7 @@ def monitor(
     neighbours = _neighbours(network, profile, abstract, inputs, checked, count) if count and profile else {}
     alarms = sum(row.alarm is not None for row in checked)
     for line in _json(checked, neighbours) if as_json else _table(watch_over, checked, alarms, neighbours):
-        click.echo(line)
+        say(line)
     print_skipped(skipped)
     sys.exit(1 if _too_many(watch_over, alarms, len(checked), fail_above) else 0)
 
@@ -133,7 +133,7 @@ def _monitor(
             system, data_from(calibrate), bad=examples, alarm_rate=alarm_rate, batch_size=batch_size, watch=watch
         )
     if calibrated.calibration is not None and calibrated.calibration.warning:
-        click.echo(f"warning: {calibrated.calibration.warning}", err=True)
+        say(f"warning: {calibrated.calibration.warning}", err=True)
     return calibrated
 
 

@@ -10,12 +10,13 @@ import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
+from deepcruiser.errors import printable
 from deepcruiser.findings.prioritise import Priorities
 from deepcruiser.findings.prioritise import prioritise as prioritise_data
 from deepcruiser.oracles import Disagreement, Oracle, WordErrorRate
-from deepcruiser.report.format import printable
 
 #: The parts of the pool at which the curve is shown.
 PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -71,15 +72,15 @@ def prioritise(
             watch=watch,
         )
     if as_json:
-        click.echo(json.dumps(as_dict(result), indent=2))
+        say(json.dumps(as_dict(result), indent=2))
     else:
         for each in result.order:
             doubt = "" if each.doubt is None else f"{each.doubt:8.3f}"
             novelty = "" if each.novelty is None else f"{each.novelty:7.1%}"
             verdict = {None: "", True: "fails", False: "right"}[each.fails]
-            click.echo(f"{doubt:>8} {novelty:>7}  {verdict:5}  {printable(each.id)}")
+            say(f"{doubt:>8} {novelty:>7}  {verdict:5}  {printable(each.id)}")
         for line in _curve(result):
-            click.echo(line, err=True)
+            say(line, err=True)
     print_skipped(result.skipped)
 
 

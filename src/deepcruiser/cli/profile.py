@@ -11,6 +11,7 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
@@ -107,12 +108,12 @@ def profile(
             "configurations": [asdict(configuration) for configuration in configurations],
             "skipped": skipped,
         }
-        click.echo(json.dumps(report, indent=2))
+        say(json.dumps(report, indent=2))
     else:
-        click.echo(result)
+        say(result)
         for configuration in configurations:
-            click.echo(f"  {configuration}")
-        click.echo(f"Saved {output} (self-check passed: the profiled data cover the model completely)")
+            say(f"  {configuration}")
+        say(f"Saved {output} (self-check passed: the profiled data cover the model completely)")
     print_skipped(skipped)
 
 

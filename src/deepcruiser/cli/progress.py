@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from deepcruiser.cli.output import say
 from deepcruiser.stream import Progress
 
 #: Seconds between two lines if the output is not a terminal.
@@ -57,7 +58,7 @@ class _Lines:
         if now - self._printed >= _INTERVAL or progress.done == progress.total:
             self._printed = now
             left = (now - self._began) * max(0.0, progress.total / max(1, progress.done) - 1)
-            click.echo(
+            say(
                 f"{progress.stage}: {progress.done:,} of {progress.total:,} inputs, "
                 f"{_rate(progress, self._began)}, {left:.0f} s left",
                 err=True,
@@ -71,11 +72,11 @@ def _rate(progress: Progress, began: float) -> str:
 def print_skipped(skipped: Mapping[str, str]) -> None:
     """Name the inputs that were left out."""
     if skipped:
-        click.echo(f"left out {len(skipped):,} inputs that could not be read:", err=True)
+        say(f"left out {len(skipped):,} inputs that could not be read:", err=True)
         for name, reason in list(skipped.items())[:10]:
-            click.echo(f"  {name}: {reason}", err=True)
+            say(f"  {name}: {reason}", err=True)
         if len(skipped) > 10:
-            click.echo(f"  and {len(skipped) - 10:,} more (--json lists all of them)", err=True)
+            say(f"  and {len(skipped) - 10:,} more (--json lists all of them)", err=True)
 
 
 def program(ctx: click.Context) -> str:

@@ -23,12 +23,13 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
+from deepcruiser.cli.output import say
 from deepcruiser.cli.replay_suite import replay_suite
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, printable
 from deepcruiser.findings.suite import SUITE
-from deepcruiser.report.format import printable, quoted
+from deepcruiser.report.format import quoted
 from deepcruiser.serialise import summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
@@ -77,7 +78,7 @@ def replay(
         record, network, other = opened.record, opened.system, opened.other
         if other and not as_json_text:
             change = f" ({opened.change})" if opened.change else ""
-            click.echo(f"this is not the campaign's system{change}: states are not compared")
+            say(f"this is not the campaign's system{change}: states are not compared")
         results = []
         for test in [record[number] for number in numbers] or record.failed:
             moved = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
@@ -86,7 +87,7 @@ def replay(
             if save is not None:
                 _write(save, result)
             if not as_json_text:
-                click.echo(_lines(test, result, other=other, states=record.model is not None))
+                say(_lines(test, result, other=other, states=record.model is not None))
     failing = sum(result.fails for _, result in results)
     if as_json_text:
         report = {
@@ -96,12 +97,12 @@ def replay(
             "failing": failing,
             "results": [_dict(test, result) for test, result in results],
         }
-        click.echo(json.dumps(report, indent=2), file=out)
+        say(json.dumps(report, indent=2), file=out)
     elif not results:
-        click.echo(f"there are no failing tests in {folder}")
+        say(f"there are no failing tests in {folder}")
     elif len(results) > 1:
         same = sum(not result.differences for _, result in results)
-        click.echo(f"{failing:,} of {len(results):,} fail; {same:,} gave the same as before in everything compared")
+        say(f"{failing:,} of {len(results):,} fail; {same:,} gave the same as before in everything compared")
     sys.exit(1 if failing else 0)
 
 
@@ -157,7 +158,7 @@ def _model(spec: CampaignSpec, stored: CampaignRecord) -> AbstractModel | None:
             return model
     except (DeepCruiserError, click.UsageError) as error:
         why = str(error)
-    click.echo(f"states are not compared: {why}", err=True)
+    say(f"states are not compared: {why}", err=True)
     return None
 
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import click
-
 from deepcruiser.campaign.verdict import Verdict
+from deepcruiser.cli.output import say
 from deepcruiser.cli.resolve import system_from
+from deepcruiser.errors import printable
 from deepcruiser.findings.suite import Case, Suite, located_system, run_case
-from deepcruiser.report.format import printable, quoted
+from deepcruiser.report.format import quoted
 from deepcruiser.serialise import summarise
 
 
@@ -29,7 +29,7 @@ def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:
             judged = run_case(case, network, suite.oracle, limit_seconds=suite.limit_seconds)
             results.append((case, judged))
             if not as_json:
-                click.echo(_line(case, judged))
+                say(_line(case, judged))
     failing = sum(bool(judged.kind) for _, judged in results)
     if as_json:
         report = {
@@ -38,9 +38,9 @@ def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:
             "failing": failing,
             "results": [_dict(case, judged) for case, judged in results],
         }
-        click.echo(json.dumps(report, indent=2), file=out)
+        say(json.dumps(report, indent=2), file=out)
     else:
-        click.echo(f"{failing:,} of {len(results):,} fail")
+        say(f"{failing:,} of {len(results):,} fail")
     return failing
 
 

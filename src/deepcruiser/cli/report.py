@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from deepcruiser.cli.output import say
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.junit import write_junit
 from deepcruiser.report.page import write_page
@@ -69,14 +70,14 @@ def report(
         page = output or folders[0] / "report.html"
         write_page(campaigns, page, embed=embed)
         failing = sum(len(campaign.record.failed) for campaign in campaigns)
-        click.echo(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {failing:,} failing tests", err=as_json)
+        say(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {failing:,} failing tests", err=as_json)
     result = ReportData.of(campaigns)
     if junit is not None:
         write_junit(result, junit)
-        click.echo(f"{junit}: {len(result.failures):,} failing tests", err=True)
+        say(f"{junit}: {len(result.failures):,} failing tests", err=True)
     if as_json:
-        click.echo(json.dumps(collect(result), indent=2))
+        say(json.dumps(collect(result), indent=2))
     elif as_lines:
-        click.echo(as_text(collect(result)))
+        say(as_text(collect(result)))
     elif markdown:
-        click.echo(as_markdown(collect(result)))
+        say(as_markdown(collect(result)))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli import builtin
 from deepcruiser.corpora import read_corpus, samples
 from deepcruiser.criteria import BSCov, criterion
-from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.errors import DeepCruiserError, FileError, InputError, described
 from deepcruiser.systems import BUILT_IN
 from deepcruiser.systems.by_suffix import ADAPTERS, is_model_file, system_from_file
 from deepcruiser.trace import System
@@ -49,12 +50,13 @@ def system_from(given: str) -> System:
             f"{given!r} is a bare {type(value).__name__}: wrap it, "
             "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that"
         )
-    # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
-    if isinstance(value, type) or (callable(value) and not isinstance(value, System)):
-        value = value()
-    if not isinstance(value, System):
-        raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
-    return value
+    with _running(given):
+        # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
+        if isinstance(value, type) or (callable(value) and not isinstance(value, System)):
+            value = value()
+        if isinstance(value, System):
+            return value
+    raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
 
 
 def _is_network(value: Any) -> bool:
@@ -73,8 +75,11 @@ def data_from(given: str) -> Iterable[Any]:
     if ".py:" not in given:
         return read_corpus(given)
     value = _object(given)
+    if callable(value):
+        with _running(given):
+            value = value()
     try:
-        return samples(value() if callable(value) else value)
+        return samples(value)
     except InputError as error:
         raise InputError(f"{given!r}: {error}") from None
 
@@ -95,7 +100,8 @@ def mutations_from(given: str) -> Mutations:
         )
     value = _object(given)
     if inspect.isroutine(value) or isinstance(value, type):
-        value = value()
+        with _running(given):
+            value = value()
     if not isinstance(value, Mutations):
         raise InputError(f"{given!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
     return value
@@ -141,19 +147,31 @@ def _object(given: str) -> Any:
         if known is None or known in _modules.values():
             sys.modules[path.stem] = module  # what it defines can then be sent to other processes
         try:
-            specification.loader.exec_module(module)
-        except BaseException as error:
+            with _running(file):
+                specification.loader.exec_module(module)
+        except BaseException:
             if sys.modules.get(path.stem) is module:
                 del sys.modules[path.stem]
-            if isinstance(error, DeepCruiserError) or not isinstance(error, Exception):
-                raise
-            line = _line_in(error, str(path))
-            raise FileError(f"{file!r} could not be run: {type(error).__name__}: {error}{line}") from error
+            raise
         _modules[path.resolve()] = module
-    if not hasattr(module, name):
+    with _running(given):
+        value = getattr(module, name, None)
+    if value is None:
         names = ", ".join(n for n in vars(module) if not n.startswith("_")) or "nothing"
         raise InputError(f"no {name!r} in {file!r}, which defines: {names}")
-    return getattr(module, name)
+    return value
+
+
+@contextmanager
+def _running(given: str) -> Iterator[None]:
+    """Run code of the user's file; whatever it raises, `sys.exit` included, is a clear error with its line."""
+    try:
+        yield
+    except DeepCruiserError:
+        raise
+    except (Exception, SystemExit) as error:
+        line = _line_in(error, given.rpartition(":")[0] or given)
+        raise FileError(f"{given!r} could not be run: {described(error)}{line}") from error
 
 
 #: Files that were run already. --system and --data may name the same file, and its network is built once.

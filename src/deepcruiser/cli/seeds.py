@@ -19,6 +19,7 @@ from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.verdict import verdict
 from deepcruiser.cli.campaign_options import load_data, oracle_options, spec_from
+from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.errors import DeepCruiserError, FileError
@@ -69,14 +70,14 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
     write_page(listed, output, read=given.__getitem__, sounds=sounds)
     write_table(listed, output.with_suffix(".csv"))
     if as_json:
-        click.echo(json.dumps([seed.row() for seed in listed], indent=2))
+        say(json.dumps([seed.row() for seed in listed], indent=2))
         return
     reasons = Counter(reason for seed in listed for reason in seed.doubtful)
     doubtful = sum(bool(seed.doubtful) for seed in listed)
     words = f" ({', '.join(f'{count:,} {reason}' for reason, count in reasons.items())})" if reasons else ""
     failing = sum(seed.result != "passes" for seed in listed)
-    click.echo(f"{len(listed):,} seeds: {failing:,} fail already, {doubtful:,} are doubtful recordings{words}")
-    click.echo(f"written to {output} and {output.with_suffix('.csv')}")
+    say(f"{len(listed):,} seeds: {failing:,} fail already, {doubtful:,} are doubtful recordings{words}")
+    say(f"written to {output} and {output.with_suffix('.csv')}")
 
 
 def _list(

@@ -14,11 +14,12 @@ from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.cli import options
+from deepcruiser.cli.output import say
 from deepcruiser.cli.replay import Opened, open_campaign
+from deepcruiser.errors import printable
 from deepcruiser.findings.phrases import name_of
 from deepcruiser.findings.results import fingerprint, read_shrunk, shrink_tests
 from deepcruiser.findings.shrink import Shrunk
-from deepcruiser.report.format import printable
 from deepcruiser.transformations import to_dict
 
 
@@ -64,13 +65,13 @@ def shrink(
         with local_executor(opened) as executor:
             for found in shrink_tests(record, tests, executor, system=name, batch_size=batch_size):
                 if not as_json:
-                    click.echo("\n".join(lines(record[found.number], found)))
+                    say("\n".join(lines(record[found.number], found)))
         known = read_shrunk(record, system=name)
     if as_json:
         result = [as_dict(known[test.number]) for test in tests]
-        click.echo(json.dumps(result, indent=2), file=out)
+        say(json.dumps(result, indent=2), file=out)
     elif not tests:
-        click.echo(f"there are no failing tests in {folder}")
+        say(f"there are no failing tests in {folder}")
 
 
 def local_executor(opened: Opened) -> Executor:

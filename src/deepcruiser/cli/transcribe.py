@@ -10,6 +10,7 @@ import click
 
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.cli import builtin, options
+from deepcruiser.cli.output import say
 from deepcruiser.corpora import read_corpus
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.errors import DeepCruiserError
@@ -39,7 +40,7 @@ def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool
             samples += [Sample(str(given), given)] if given.suffix.lower() in AUDIO_SUFFIXES else read_corpus(given)
         except DeepCruiserError as error:
             unread += 1
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", err=True)
     system = builtin.system("english-letters" if greedy else "english", device=device)
     for sample in samples:
         try:
@@ -48,11 +49,11 @@ def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool
             (run,) = system.run([audio])
         except DeepCruiserError as error:
             unread += 1
-            click.echo(f"error: {error}", err=True)
+            say(f"error: {error}", err=True)
             continue
         if as_json:
             line = {"file": str(sample.path), "text": run.output, "seconds": round(audio.seconds, 3)}
-            click.echo(json.dumps(line))
+            say(json.dumps(line))
         else:
-            click.echo(f"{sample.path}: {run.output}" if len(samples) > 1 else run.output)
+            say(f"{sample.path}: {run.output}" if len(samples) > 1 else run.output)
     sys.exit(2 if unread else 0)

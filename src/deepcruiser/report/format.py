@@ -6,14 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from deepcruiser.errors import printable
 from deepcruiser.serialise import readable
-
-
-def printable(value: Any, *, width: int = 200) -> str:
-    """A value on one line that is safe on every terminal: control characters escaped, cut off at `width`."""
-    text = value if isinstance(value, str) else repr(value)
-    text = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[: 4 * width])
-    return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def quoted(value: Any, *, width: int = 80) -> str:

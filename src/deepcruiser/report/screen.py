@@ -10,7 +10,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from deepcruiser.report.format import clock, counted, printable, rate
+from deepcruiser.errors import printable
+from deepcruiser.report.format import clock, counted, rate
 from deepcruiser.report.history import Point, Reading, Row
 
 #: From the least to the greatest; the second set for terminals with ASCII only.

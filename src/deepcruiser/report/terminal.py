@@ -19,7 +19,8 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import input_text
-from deepcruiser.report.format import clock, failure_details, failure_text, printable, rate
+from deepcruiser.errors import printable
+from deepcruiser.report.format import clock, failure_details, failure_text, rate
 from deepcruiser.report.history import History, Reading
 from deepcruiser.report.screen import hint, screen
 

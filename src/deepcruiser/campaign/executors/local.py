@@ -14,10 +14,10 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.executors.base import Execution, Executor, Problem
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, described
 from deepcruiser.oracles import is_finite
-from deepcruiser.serialise import digest_of
-from deepcruiser.trace import Run, System
+from deepcruiser.serialise import digest_of, not_storable
+from deepcruiser.trace import Run, System, checked_runs
 
 #: Why a mutant of the seed is not valid, or None: `invalid(seed, mutant)`.
 Invalid = Callable[[Any, Any], str | None]
@@ -88,14 +88,16 @@ def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Mad
             value = change(value)
         return Made(value, digest_of(value), invalid(seed, value) or "")
     except Exception as error:
-        return Made(None, "", f"not made: {type(error).__name__}: {error}")
+        return Made(None, "", f"not made: {described(error)}")
 
 
 def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -> Execution:
     """The execution of an input that was run."""
     if isinstance(result, Problem):
         return Execution(digest, problem=result)
-    doubt, scores, visits, problem = getattr(result, "doubt", None), getattr(result, "scores", None), None, None
+    if refusal := not_storable(result.output):
+        return Execution(digest, problem=Problem("crash", refusal))
+    visits, problem = None, None
     trace = result.trace if model is None else result.traced
     try:
         if model is not None and trace is not None and is_finite(result.output):
@@ -104,7 +106,9 @@ def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -
             problem = Problem("not finite", "")
     except InputError as error:  # states that are not finite, or so far out that no cell has a number there
         problem = Problem("not finite", str(error))
-    return Execution(digest, output=result.output, doubt=doubt, scores=scores, visits=visits, problem=problem)
+    return Execution(
+        digest, output=result.output, doubt=result.doubt, scores=result.scores, visits=visits, problem=problem
+    )
 
 
 def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | None) -> list[Run | Problem]:
@@ -113,17 +117,13 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
         return []
     try:
         with _limit(limit_seconds):
-            runs: list[Run | Problem] = list(system.run(inputs))
-    except Exception as error:
+            runs = system.run(inputs)
+    except (Exception, SystemExit) as error:
         if len(inputs) > 1:
             return [run_all(system, [value], limit_seconds=limit_seconds)[0] for value in inputs]
         kind = "time-out" if isinstance(error, TimeoutError) else "crash"
-        return [Problem(kind, f"{type(error).__name__}: {error}")]
-    if len(runs) != len(inputs):
-        raise InputError(
-            f"{system!r} gave {len(runs)} runs for a batch of {len(inputs)} inputs: one per input is needed"
-        )
-    return runs
+        return [Problem(kind, described(error))]
+    return [*checked_runs(system, runs, len(inputs))]
 
 
 @contextmanager

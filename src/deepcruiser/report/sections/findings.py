@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.errors import FileError
+from deepcruiser.errors import FileError, printable
 from deepcruiser.findings.cluster import find
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.results import read_shrunk
 from deepcruiser.report.data import CampaignData, ReportData
-from deepcruiser.report.format import markdown_table, printable
+from deepcruiser.report.format import markdown_table
 from deepcruiser.report.section import Data, Section
 
 #: Findings listed as text, and on the page.

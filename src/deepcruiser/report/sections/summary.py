@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from deepcruiser.report.format import clock, counted, markdown_text, printable, rate
+from deepcruiser.errors import printable
+from deepcruiser.report.format import clock, counted, markdown_text, rate
 from deepcruiser.report.section import Data, Section
 
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import IO, Any
 
-from deepcruiser.errors import DeepCruiserError, FileError
+from deepcruiser.errors import DeepCruiserError, FileError, reason
 
 #: The greatest length of an answer in bytes, and the greatest number of unread lines.
 _LONGEST = 2**20
@@ -37,8 +37,8 @@ def check_command(command: Sequence[str], *, cwd: str | None) -> None:
     name = command[0]
     path = os.path.join(cwd or "", name) if os.path.dirname(name) else name
     if shutil.which(path) is None:
-        reason = "it is not executable" if os.path.exists(path) else f"there is no program {name!r}"
-        raise FileError(f"cannot start {shlex.join(command)!r}: {reason}; give the program's path and its arguments")
+        why = "it is not executable" if os.path.exists(path) else f"there is no program {name!r}"
+        raise FileError(f"cannot start {shlex.join(command)!r}: {why}; give the program's path and its arguments")
 
 
 class Program:
@@ -57,10 +57,8 @@ class Program:
                 start_new_session=os.name == "posix",
             )
         except (OSError, ValueError) as error:
-            reason = (getattr(error, "strerror", None) or str(error)).lower()
-            raise FileError(
-                f"cannot start {self._words!r}: {reason}; give the program's path and its arguments"
-            ) from None
+            message = f"cannot start {self._words!r}: {reason(error)}; give the program's path and its arguments"
+            raise FileError(message) from None
         self._process = process
         self._answers: queue.Queue[bytes | None] = queue.Queue(_WAITING)
         self._stderr: deque[str] = deque(maxlen=_KEPT)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.audio import Audio
-from deepcruiser.errors import InputError
+from deepcruiser.errors import InputError, reason
 from deepcruiser.systems.process.child import Program, ProgramError, check_command
 from deepcruiser.trace import Run, Trace
 
@@ -58,7 +58,10 @@ class ProcessSystem:
         cwd: str | os.PathLike[str] | None = None,
     ) -> None:
         if isinstance(command, str):
-            command = shlex.split(command)
+            try:
+                command = shlex.split(command)
+            except ValueError as error:
+                raise InputError(f"cannot read the command {command!r}: {reason(error)}") from None
         words = [command] if isinstance(command, os.PathLike) else list(command)
         if not words:
             raise InputError("the command is empty: give the program and its arguments")
@@ -157,7 +160,7 @@ class ProcessSystem:
     def _run(self, answer: str, number: int, folder: Path) -> Run:
         try:
             reply = json.loads(answer)
-        except ValueError:
+        except (ValueError, RecursionError):  # the latter where it is nested too deeply
             reply = None
         if not isinstance(reply, dict):
             raise ProgramError(

@@ -1,0 +1,86 @@
+"""What commands print, and how they end: one line for an error, and an exit status of its own for each kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from typing import IO, Any
+
+import click
+
+from deepcruiser.errors import DeepCruiserError, FileError, described, printable_lines, reason
+
+#: The exit statuses, besides 0 (done) and 1 (failing tests).
+WRONG_USE, UNEXPECTED, WRONG_SEEDS, INTERRUPTED, CLOSED = 2, 3, 4, 130, 141
+
+
+def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
+    """Print lines that are safe on every terminal, whatever a file, a network or a program has put into them."""
+    out = file or (sys.stderr if err else sys.stdout)
+    encoding = getattr(out, "encoding", None) or "utf-8"
+    line = printable_lines(str(text)).encode(encoding, "backslashreplace").decode(encoding)
+    try:
+        click.echo(line, file=out)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        _mute()
+        raise FileError(f"cannot write to the standard {'error' if err else 'output'}: {reason(error)}") from None
+
+
+def end_with_status(command: Callable[[], Any]) -> None:
+    """Run a command and end with its exit status; what it raises becomes one line and a status of its own."""
+    stdout = sys.stdout
+    try:
+        status = command()
+    except click.ClickException as error:
+        error.show()
+        status = WRONG_USE
+    except DeepCruiserError as error:
+        status = _fail(str(error))
+    except SystemExit:
+        if sys.stdout is stdout:
+            raise
+        status = CLOSED  # such as `deepcruiser report | head`; click has replaced the output, and would give 1
+    except (KeyboardInterrupt, click.Abort):
+        status = _fail("interrupted", word="", status=INTERRUPTED)
+    except OSError as error:
+        names = f"{error.filename!r}" if error.filename else "a file"
+        status = _fail(f"cannot use {names}: {reason(error)}")
+    except Exception as error:
+        status = _fail(f"{described(error)}; this is unexpected: {_details()}", status=UNEXPECTED)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, *, word: str = "error: ", status: int = WRONG_USE) -> int:
+    try:
+        say(word + message, err=True)
+    except (OSError, DeepCruiserError):  # nobody can be told but by the status
+        _mute()
+    return status
+
+
+def _details() -> str:
+    """Write the traceback to a file, and say where."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="deepcruiser-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.write(traceback.format_exc())
+    except Exception as error:
+        return f"its details could not be written ({described(error)})"
+    return f"the details are in {file.name}"
+
+
+def _mute() -> None:
+    """Let nothing more be written: the interpreter's own attempt at its end would fail again and change the status."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            os.dup2(nowhere, stream.fileno())
+        except (OSError, ValueError, AttributeError):  # it is no file, as in tests
+            continue
+    os.close(nowhere)

@@ -1,0 +1,154 @@
+"""How commands end: one line and a status of its own for each kind of error, and nothing that a terminal obeys."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import deepcruiser as dc
+from deepcruiser.cli import main
+from deepcruiser.cli.output import say
+from deepcruiser.errors import printable_lines
+
+FILE = """
+import sys
+import deepcruiser as dc
+
+class System:
+    def run(self, batch):
+        {run}
+
+class NoTextError(Exception):
+    def __str__(self):
+        raise ValueError("no text")
+
+class Words:
+    def __init__(self, text):
+        self.id, self.input, self.text = "seed \\x1b[2J " + text, text, text
+
+def echo(batch):
+    return [dc.Run(text) for text in batch]
+
+def nested(depth):
+    answer = 0
+    for _ in range(depth):
+        answer = [answer]
+    return answer
+
+{line}
+system = System()
+data = [Words("open the door"), Words("close the window")]
+mutations = dc.Mutations.text()
+"""
+
+
+def fuzz(folder: Path, *, run: str = "return echo(batch)", line: str = "", system: str = "system") -> Result:
+    (folder / "own.py").write_text(FILE.format(run=run, line=line))
+    own = f"{folder}/own.py"
+    options = f"--data {own}:data --mutations {own}:mutations --guide none --disagreement --workers 0 --runs 8 --plain"
+    return CliRunner().invoke(
+        main, ["fuzz", "--system", f"{own}:{system}", *options.split(), "-o", str(folder / "run")]
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("sys.exit(0)", "could not be run: SystemExit: 0 (line 26)"),
+        ("raise NoTextError", "its message cannot be shown, as that raises ValueError (line 26)"),
+        ("def system_of(): raise KeyError('weights')", "could not be run: KeyError: 'weights' (line 26)"),
+        ("def system_of(): sys.exit(0)", "could not be run: SystemExit: 0 (line 26)"),
+        ("system_of = 3", "is a int, which has no run(batch)"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_a_clear_error(tmp_path: Path, line: str, message: str) -> None:
+    result = fuzz(tmp_path, line=line, system="system_of")
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "message"),
+    [
+        ("return [text for text in batch]", 2, "gave a str for an input: a deepcruiser.Run is needed"),
+        ("return echo(batch)[1:]", 2, "gave 1 runs for a batch of 2 inputs"),
+        ("return None", 2, "gave a NoneType for a batch"),
+        ("sys.exit(0)", 2, "none of the 2 seeds can be used (2 crash)"),
+        ("raise NoTextError", 2, "its message cannot be shown"),
+        ("return [dc.Run(nested(5000)) for _ in batch]", 2, "its answer is nested more than 50 deep"),
+        ("return [dc.Run(10**5000) for _ in batch]", 2, "its answer holds a whole number of 16,610 bits"),
+        ("return [dc.Run('x' * 10**6) for _ in batch]", 2, "xxx...xxx"),
+    ],
+)
+def test_a_system_that_misbehaves(tmp_path: Path, run: str, status: int, message: str) -> None:
+    result = fuzz(tmp_path, run=run)
+    assert result.exit_code == status, result.output
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_an_unclosed_quotation_in_a_command(tmp_path: Path) -> None:
+    arguments = ["fuzz", "--system", "process: 'unclosed", "--data", str(tmp_path), "--guide", "none", "-o", "run"]
+    (tmp_path / "a.wav").touch()
+    result = CliRunner().invoke(main, arguments)
+    assert (result.exit_code, "no closing quotation" in result.output) == (2, True), result.output
+
+
+def test_the_unexpected_is_a_line_and_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("an\x1b[31m error")
+
+    monkeypatch.setattr(dc.Profile, "load", fail)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    result = CliRunner().invoke(main, ["export", "pyproject.toml", "--partitions", "3", "-o", "x.dot"])
+    assert result.exit_code == 3
+    (details,) = tmp_path.glob("deepcruiser-*.txt")
+    expected = rf"error: ZeroDivisionError: an\x1b[31m error; this is unexpected: the details are in {details}"
+    assert result.output.splitlines() == [expected]
+    assert "Traceback" in details.read_text()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_output_that_cannot_be_written() -> None:
+    def end(code: str) -> tuple[int, str]:
+        done = subprocess.run(["bash", "-c", f"{sys.executable} -m deepcruiser {code}"], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    assert end("--help > /dev/full") == (2, "error: cannot use a file: no space left on device\n")
+    assert end("--help > /dev/full 2> /dev/full") == (2, "")
+
+
+def test_a_reader_that_leaves_is_not_a_failing_test() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "deepcruiser", "--help"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_errors_are_printable_and_quote_at_most_200_characters() -> None:
+    long = dc.InputError(f"no {'x' * 10**5!r} in the user's file, {'y' * 10**5}; it's {['z' * 50] * 3!r}\x1b[2J")
+    assert len(str(long)) < 700
+    assert str(long).startswith("no 'xxx")
+    assert str(long).endswith(f"; it's {['z' * 50] * 3!r}\\x1b[2J")
+    assert str(dc.FileError("an\nerror\r")) == "an\nerror\\r"
+
+
+def test_every_command_prints_through_one_function() -> None:
+    for file in (Path(dc.__file__).parent / "cli").glob("*.py"):
+        if file.name != "output.py":
+            assert not re.search(r"click\.echo\(|secho\(|(?<!\w)print\(", file.read_text()), file
+
+
+def test_say_escapes_what_a_terminal_would_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    say("one\x1b[2J\x07\n\ttwo\x9b\u202e\udce9\x7f")
+    assert capsys.readouterr().out == "one\\x1b[2J\\x07\n\\ttwo\\x9b\\u202e\\udce9\\u007f\n"
+    assert printable_lines("é\n") == "é\n"
