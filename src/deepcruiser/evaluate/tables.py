@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from deepcruiser.atomic import atomic_write
+from deepcruiser.csv_cells import cells
 from deepcruiser.evaluate.statistics import Estimate, Median
 
 Row = Mapping[str, Any]
@@ -93,7 +94,7 @@ class Table:
         columns = list(dict.fromkeys(column for row in rows for column in row))
         writer = csv.DictWriter(out, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows(map(cells, rows))
         return out.getvalue()
 
     def write(self, path: Path) -> None:

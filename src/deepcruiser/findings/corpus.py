@@ -21,6 +21,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
+from deepcruiser.csv_cells import cell
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.findings.files import write_input
 from deepcruiser.findings.minimise import minimise_visits
@@ -131,7 +132,7 @@ def _csv(rows: Sequence[Row]) -> Lists:
     lines = []
     for row in [("wav_filename", "transcript"), *((row.path.as_posix(), _written(row)) for row in rows)]:
         line = io.StringIO()
-        csv.writer(line, lineterminator="").writerow(row)
+        csv.writer(line, lineterminator="").writerow(map(cell, row))
         lines.append(line.getvalue())
     return {"manifest.csv": lines}
 
