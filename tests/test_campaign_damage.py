@@ -77,8 +77,7 @@ SPOILT: dict[str, tuple[str, str]] = {
 def test_what_can_be_read_is_shown_and_said_what_cannot(tmp_path: Path, spoilt: str) -> None:
     campaign = toy.campaign(tmp_path)
     change, message = SPOILT[spoilt]
-    with closing(sqlite3.connect(tmp_path / "campaign.db")) as db, db:
-        db.execute(f"UPDATE runs SET {change} WHERE number = 40")
+    toy.overwrite(tmp_path / "campaign.db", "runs", change, "number = 40")
     record = dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)
     assert re.search(rf"^runs after 39 cannot be read: .*({message})", record.problem)
     assert "\n" not in record.problem
@@ -97,8 +96,7 @@ def test_what_can_be_read_is_shown_and_said_what_cannot(tmp_path: Path, spoilt: 
 def test_damaged_seeds_and_settings_are_a_clear_error(tmp_path: Path, table: str) -> None:
     toy.campaign(tmp_path, runs=16)
     column, where = {"seeds": ("reference", "position = 3"), "meta": ("value", "key = 'spec'")}[table]
-    with closing(sqlite3.connect(tmp_path / "campaign.db")) as db, db:
-        db.execute(f"UPDATE {table} SET {column} = '{{' WHERE {where}")
+    toy.overwrite(tmp_path / "campaign.db", table, f"{column} = '{{'", where)
     message = f"cannot use the campaign's database '{tmp_path}/campaign.db': Expecting property name"
     with pytest.raises(dc.FileError, match=message):
         dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)

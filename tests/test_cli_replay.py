@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import toy
 from tests.support.typed import BRACKETS, begin, failing, make, run
 
 
@@ -38,8 +39,8 @@ def get(database: Path, key: str) -> Any:
 
 
 def put(database: Path, key: str, value: Any) -> None:
-    with closing(sqlite3.connect(database)) as db, db:
-        db.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
+    text = json.dumps(value).replace("'", "''")
+    toy.overwrite(database, "meta", f"value = '{text}'", f"key = '{key}'")
 
 
 def test_replay_from_anywhere(

@@ -236,8 +236,7 @@ def test_an_unfinished_campaign_and_one_without_failures_say_so(tmp_path: Path) 
     assert report(tmp_path / "x", "--text").stdout.startswith(f"{tmp_path / 'x'}: no failing tests")
     report(tmp_path / "x")
     assert "none found" in (tmp_path / "x" / "report.html").read_text()
-    with closing(sqlite3.connect(tmp_path / "x" / "campaign.db")) as db, db:
-        db.execute("UPDATE meta SET value = '\"\"' WHERE key = 'stopped'")  # as kill -9 leaves it
+    toy.overwrite(tmp_path / "x" / "campaign.db", "meta", "value = '\"\"'", "key = 'stopped'")  # as kill -9 leaves it
     assert CampaignData(tmp_path / "x").facts()["state"] == "unfinished"
     assert "unfinished" in report(tmp_path / "x", "--text").stdout
 

@@ -139,5 +139,5 @@ def nothing_read(progress: Progress) -> InputError:
 
 def in_share(name: str, *, share: float, seed: int) -> bool:
     """Whether the sequence `name` belongs to the random share; depends on the name and the seed alone."""
-    digest = hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(f"{seed}:{name}".encode(errors="surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest) < share * 2**64

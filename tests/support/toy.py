@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import deepcruiser as dc
+from deepcruiser.campaign.database import checksum
 from deepcruiser.campaign.events import Event
 from deepcruiser.campaign.spec import Component
 from deepcruiser.systems.builtin import bracket_changes
@@ -83,6 +84,14 @@ def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -
     return dc.fuzz(system, options.pop("model", None) or model(), given or seeds(), folder=folder, **options)
 
 
+def overwrite(database: Path, table: str, change: str, where: str) -> None:
+    """Change rows of a campaign's database, and their checksums with them."""
+    with closing(sqlite3.connect(database)) as db, db:
+        db.execute(f"UPDATE {table} SET {change} WHERE {where}")
+        for number, *row, _ in db.execute(f"SELECT rowid, * FROM {table} WHERE {where}").fetchall():
+            db.execute(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", (checksum(row), number))
+
+
 def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that a campaign's database holds but the seconds, the budget and the paths."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
@@ -91,7 +100,7 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         found = {
             table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1").fetchall() for table, what in columns.items()
         }
-    meta = {key: json.loads(value) for key, value in found["meta"] if key not in ("directory", "stopped")}
+    meta = {key: json.loads(value) for key, value, _ in found["meta"] if key not in ("directory", "stopped")}
     for budget in ("minutes", "runs", "until_coverage"):
         meta["spec"].pop(budget, None)
     return {**found, "meta": sorted(meta.items())}

@@ -1,4 +1,7 @@
-"""The campaign's SQLite database: opening, reading while another process writes, and clear errors for damage."""
+"""The campaign's SQLite database: opening, reading while another process writes, and clear errors for damage.
+
+The last column of every row is a checksum of the others: SQLite notices damage to its own structure alone.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -16,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
-from deepcruiser.errors import FileError
+from deepcruiser.errors import DeepCruiserError, FileError, described
 
 DATABASE = "campaign.db"
 
@@ -26,16 +29,18 @@ FORMAT = 3
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 BEGIN;
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS seeds (
     position INTEGER PRIMARY KEY, seed TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, output TEXT,
-    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL
+    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL,
+    checksum INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, changes TEXT NOT NULL, outcome TEXT NOT NULL,
-    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL
+    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL,
+    checksum INTEGER NOT NULL
 );
-CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, checksum INTEGER NOT NULL);
 COMMIT;
 """
 
@@ -79,14 +84,14 @@ def to_read(path: Path) -> sqlite3.Connection:
 def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
     """Refuse a campaign that was written in another format."""
     with usable(folder / DATABASE):
-        row = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
+        row = connection.execute("SELECT * FROM meta WHERE key = 'format'").fetchone()
         started = connection.execute("SELECT 1 FROM meta").fetchone()
-        version = json.loads(row[0]) if row else 1
+        version = json.loads(row[1]) if row else 1
     if started and version != FORMAT:
         connection.close()
         raise FileError(
-            f"the campaign in {os.fspath(folder)!r} has format {version} and this version reads format {FORMAT}: read "
-            "it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
+            f"the campaign in {os.fspath(folder)!r} has format {version!r} and this version reads format {FORMAT}: "
+            "read it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
         )
 
 
@@ -95,8 +100,36 @@ def usable(path: Path) -> Iterator[None]:
     """What a damaged database, or a full disk, makes of using it, as a clear error."""
     try:
         yield
+    except DeepCruiserError:
+        raise
     except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
         raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {error}") from error
+    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:  # out of damaged rows
+        message = f"it is damaged ({described(error)})"
+        raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {message}") from error
+
+
+def insert(connection: sqlite3.Connection, table: str, row: tuple[Any, ...], *, replace: bool = False) -> None:
+    """Add a row, or put it in the place of the one with its key."""
+    marks, verb = ",".join("?" * (len(row) + 1)), "REPLACE" if replace else "INSERT"
+    connection.execute(f"{verb} INTO {table} VALUES ({marks})", (*row, checksum(row)))
+
+
+def select(connection: sqlite3.Connection, table: str, rest: str, values: tuple[Any, ...] = ()) -> Iterator[Any]:
+    """The rows of a table as they were added; one that has changed since is an error."""
+    for *row, stored in connection.execute(f"SELECT * FROM {table} {rest}", values):
+        if checksum(row) != stored:
+            raise ValueError(f"row {row[0]!r} of the {table} has changed since it was written: its checksum differs")
+        yield row
+
+
+def checksum(row: Iterable[Any]) -> int:
+    """CRC-32 of a row."""
+    value = 0
+    for each in row:
+        value = zlib.crc32(each if isinstance(each, bytes) else repr(each).encode(), value)
+        value = zlib.crc32(b"\0", value)
+    return value
 
 
 def locked(file: Any, *, shared: bool = False) -> bool:

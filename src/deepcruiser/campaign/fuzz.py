@@ -33,7 +33,7 @@ from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import MODEL, Store
 from deepcruiser.campaign.versions import versions
 from deepcruiser.criteria import Criterion
-from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.errors import FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
@@ -246,6 +246,8 @@ class _Session:
                 "with, or use another folder"
             )
         self.state.resume(self.store.runs(self.state.model, read_change), ())
+        if (runs := self.store.moments()[-1][0]) != self.state.runs:
+            raise FileError(f"the campaign is damaged: {runs:,} runs were made, but {self.state.runs:,} can be read")
         plans, number = [], self.state.runs
         for stored in self.store.pending(read_change):
             plan = []

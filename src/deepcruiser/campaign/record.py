@@ -99,11 +99,17 @@ class CampaignRecord:
                 self.probes = tuple(Probe.from_dict(data) for data in store.meta("probes") or ())
                 self._check_model()
                 self.seeds = list(store.seeds(self.model))
+                if [seed.seed for seed in self.seeds] != self.identity.get("seeds"):
+                    raise FileError(
+                        f"the campaign in {os.fspath(self.folder)!r} is damaged: some of its seeds are missing"
+                    )
                 for seed in self.seeds:
                     self._queue.take(seed)
             try:
                 for event in store.runs(self.model, self._change, after=len(self.runs)):
                     self._take(event)
+                if len(self.runs) != moments[-1][0]:
+                    raise FileError(f"{moments[-1][0]:,} runs were made")
             except DeepCruiserError as error:
                 self.problem = f"runs after {len(self.runs):,} cannot be read: {error}"
             self.moments = moments

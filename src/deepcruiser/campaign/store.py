@@ -21,7 +21,18 @@ import numpy as np
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.atomic import atomic_write
-from deepcruiser.campaign.database import DATABASE, FORMAT, locked, pack, to_read, to_write, unpack, usable
+from deepcruiser.campaign.database import (
+    DATABASE,
+    FORMAT,
+    insert,
+    locked,
+    pack,
+    select,
+    to_read,
+    to_write,
+    unpack,
+    usable,
+)
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.spec import CampaignSpec
@@ -73,7 +84,8 @@ class Store:
         try:
             connection = to_write(path / DATABASE)
             for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
-                left.unlink()
+                if left.is_file():
+                    left.unlink()
         except BaseException:
             lock.close()
             raise
@@ -101,8 +113,8 @@ class Store:
     def meta(self, key: str) -> Any:
         """What is stored under a key, None if nothing is."""
         with self._usable():
-            row = self._db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-            return json.loads(row[0]) if row else None
+            row = next(select(self._db, "meta", "WHERE key = ?", (key,)), None)
+            return json.loads(row[1]) if row else None
 
     def configure(self, spec: CampaignSpec, identity: Mapping[str, Any]) -> None:
         """Store the settings of a new campaign; those of a resumed campaign must be the same.
@@ -151,20 +163,23 @@ class Store:
             plans = [[[m.parent, [to_dict(change) for change in m.changes]] for m in plan] for plan in step.pending]
             self._put("pending", plans)
             self._put("random", step.random)
-            self._db.execute("INSERT OR REPLACE INTO moments VALUES (?, ?)", (runs, round(seconds, 3)))
+            insert(self._db, "moments", (runs, float(round(seconds, 3))), replace=True)
 
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
         """The events of the seeds, in order; visits are included only if the model is given."""
         with self._usable():
-            for row in self._db.execute("SELECT * FROM seeds ORDER BY position"):
+            for row in select(self._db, "seeds", "ORDER BY position"):
                 position, seed, outcome, reason, output, reference, score, doubt, digest, visits, distance = row
                 judged = json.loads(output), decode(json.loads(reference)), score, doubt, bytes(digest).hex()
-                yield Seeded(position, seed, outcome, reason, *judged, _visits(model, visits), distance)
+                yield Seeded(position, json.loads(seed), outcome, reason, *judged, _visits(model, visits), distance)
 
     def runs(self, model: AbstractModel | None, read_change: ReadChange, *, after: int = 0) -> Iterator[Ran]:
         """The events of the mutants after run `after`, in order; visits are included only if the model is given."""
         with self._usable():
-            for row in self._db.execute("SELECT * FROM runs WHERE number > ? ORDER BY number", (after,)):
+            rows = select(self._db, "runs", "WHERE number > ? ORDER BY number", (after,))
+            for expected, row in enumerate(rows, after + 1):
+                if row[0] != expected:
+                    raise ValueError(f"run {expected:,} is missing")
                 number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance = row
                 made = tuple(map(read_change, json.loads(changes)))
                 judged = json.loads(output), score, doubt, bytes(digest).hex()
@@ -179,7 +194,7 @@ class Store:
     def moments(self) -> list[tuple[int, float]]:
         """For each step, the number of runs and the seconds that had passed by then."""
         with self._usable():
-            return self._db.execute("SELECT runs, seconds FROM moments ORDER BY runs").fetchall()
+            return [(runs, seconds) for runs, seconds in select(self._db, "moments", "ORDER BY runs")]
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
@@ -190,20 +205,22 @@ class Store:
         return usable(self.folder / DATABASE)
 
     def _put(self, key: str, value: Any) -> None:
-        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+        insert(self._db, "meta", (key, json.dumps(value)), replace=True)
 
     def _put_event(self, event: Event) -> None:
         output, digest = json.dumps(summarise(event.output)), bytes.fromhex(event.digest)
         visits = None if event.visits is None else pack(event.visits.arrays)
-        judged = event.score, event.doubt, digest, visits, event.distance
+        doubt, distance = (None if each is None else float(each) for each in (event.doubt, event.distance))
+        judged = float(event.score), doubt, digest, visits, distance
+        reason = event.reason.encode(errors="backslashreplace").decode()  # it may quote a name that is not UTF-8
         if isinstance(event, Seeded):
             reference = json.dumps(encode(event.reference))
-            seed = event.position, event.seed, event.outcome, event.reason, output, reference
-            self._db.execute("INSERT INTO seeds VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*seed, *judged))
+            seed = event.position, json.dumps(event.seed), event.outcome, reason, output, reference
+            insert(self._db, "seeds", (*seed, *judged))
         else:
             changes = json.dumps([to_dict(change) for change in event.changes])
-            run = event.number, event.parent, changes, event.outcome, event.reason, output
-            self._db.execute("INSERT INTO runs VALUES (?,?,?,?,?,?,?,?,?,?,?)", (*run, *judged))
+            run = event.number, event.parent, changes, event.outcome, reason, output
+            insert(self._db, "runs", (*run, *judged))
 
 
 def input_text(folder: Path, number: int) -> str | None:
@@ -264,7 +281,10 @@ def _write_failed(folder: Path, number: int, value: Any, description: Mapping[st
 
 
 def _write_input(stem: Path, value: Any) -> None:
-    stem.parent.mkdir(exist_ok=True)
+    try:
+        stem.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot write to the folder {os.fspath(stem.parent)!r}: {reason(error)}") from None
     if hasattr(value, "write") and hasattr(value, "samples"):
         if len(value.samples):
             value.write(stem.with_suffix(".flac"))
