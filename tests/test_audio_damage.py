@@ -22,7 +22,7 @@ def fails(path: Path, says: str) -> None:
     with pytest.raises(FileError, match=says) as caught:
         Audio.read(path)
     message = str(caught.value)
-    assert str(path) in message
+    assert str(path).replace("\0", "\\x00") in message
     assert message[0].islower()
     assert "\n" not in message
 
@@ -69,7 +69,7 @@ def test_cut_short(tmp_path: Path, name: str, share: float) -> None:
     sf.write(tmp_path / name, noise(32000), 16000)
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[: int(len(data) * share)])
-    fails(tmp_path / name, "cut short" if name == "a.wav" else "needed a whole")
+    fails(tmp_path / name, "cut short" if name == "a.wav" else "cut short|needed a whole")
 
 
 def test_cut_in_the_header(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_damaged(tmp_path: Path, name: str, subtype: str | None) -> None:
     half = len(data) // 2
     data[half : half + 600] = np.random.default_rng(0).bytes(600)
     (tmp_path / name).write_bytes(data[:-20])
-    fails(tmp_path / name, "needed a whole|no samples")
+    fails(tmp_path / name, "needed a whole|no samples|cut short|checksum differs")
 
 
 @pytest.mark.parametrize(("high", "low"), [(0, 1001), (0, 2**20), (0x0F, 0xFFFFFFFF)])

@@ -52,9 +52,8 @@ def fuzz(folder: Path, *, run: str = "return echo(batch)", line: str = "", syste
     (folder / "own.py").write_text(FILE.format(run=run, line=line))
     own = f"{folder}/own.py"
     options = f"--data {own}:data --mutations {own}:mutations --guide none --disagreement --workers 0 --runs 8 --plain"
-    return CliRunner().invoke(
-        main, ["fuzz", "--system", f"{own}:{system}", *options.split(), "-o", str(folder / "run")]
-    )
+    arguments = ["fuzz", "--system", f"{own}:{system}", *options.split(), "-o", str(folder / "run")]
+    return CliRunner().invoke(main, arguments)
 
 
 @pytest.mark.parametrize(

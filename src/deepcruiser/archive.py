@@ -1,15 +1,14 @@
 """The file format of profiles, models and coverages: a ZIP archive of .npy arrays and one JSON text; it holds no code.
 
-`numpy.load` opens the arrays. Each member has a checksum, so that damage is detected.
+`numpy.load` opens the arrays. Each member has a checksum, so that damage is detected. Nothing is compressed, so a file
+takes no more memory than it has bytes.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -18,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.atomic import atomic_write
-from deepcruiser.errors import FileError
+from deepcruiser.errors import DeepCruiserError, FileError, described, reason
+from deepcruiser.reading import open_regular, read_array, read_array_header
 from deepcruiser.spooled_rows import Rows
 
 VERSION = 1
@@ -28,7 +28,7 @@ _BLOCK_BYTES = 2**24
 
 def save(path: str | os.PathLike[str], kind: str, about: Mapping[str, Any], arrays: Mapping[str, Array | Rows]) -> None:
     """Write a file of the given kind ("profile", "model", "coverage"), whole or not at all."""
-    header = {"format": f"deepcruiser {kind}", "version": VERSION, **about}
+    header = {"format": f"deepcruiser {kind}", "version": VERSION, "arrays": sorted(arrays), **about}
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member("about.json"), json.dumps(header, indent=2))
         for name, array in arrays.items():
@@ -48,29 +48,26 @@ def load(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read the header and the arrays of a file. The arrays named in `rows` become `Rows`, read block by block."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path) as file, zipfile.ZipFile(file) as archive:
+            _check_members(archive, os.fstat(file.fileno()).st_size)
             about = json.loads(archive.read("about.json"))
             _check(path, about, kind)
             arrays: dict[str, Any] = {}
             for name in archive.namelist():
                 if name.endswith(".npy"):
                     with archive.open(name) as member:
-                        stem = name.removesuffix(".npy")
-                        arrays[stem] = _read_rows(member) if stem in rows else _read_array(member)
+                        stem, size = name.removesuffix(".npy"), archive.getinfo(name).file_size
+                        arrays[stem] = _read_rows(member, size) if stem in rows else _read_array(member, size)
+            if sorted(arrays) != about.get("arrays", sorted(arrays)):
+                raise ValueError(f"it has the arrays {', '.join(sorted(arrays))}")
     except FileNotFoundError:
         raise FileError(f"there is no file {os.fspath(path)!r}") from None
-    except (
-        OSError,
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        KeyError,
-        ValueError,
-        EOFError,
-        RuntimeError,
-    ) as error:
+    except FileError:
+        raise
+    except Exception as error:  # zipfile, json and numpy raise almost anything where a file is damaged
+        message = reason(error) if isinstance(error, OSError | ValueError | zipfile.BadZipFile) else described(error)
         raise FileError(
-            f"{os.fspath(path)!r} is not a {kind} of DeepCruiser, or it is damaged or cut short ({error}): "
+            f"{os.fspath(path)!r} is not a {kind} of DeepCruiser, or it is damaged or cut short ({message}): "
             "make it again, or copy it again from where it came"
         ) from None
     return about, arrays
@@ -81,9 +78,10 @@ def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     """Turn an error while an object is made from a loaded file into one clear `FileError`."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, FileError) as error:
+    except Exception as error:  # a damaged file may hold anything
+        message = str(error) if isinstance(error, DeepCruiserError | ValueError) else described(error)
         raise FileError(
-            f"the contents of the {kind} {os.fspath(path)!r} do not fit together ({error}): make it again"
+            f"the contents of the {kind} {os.fspath(path)!r} do not fit together ({message}): make it again"
         ) from None
 
 
@@ -104,22 +102,34 @@ def _member(name: str) -> zipfile.ZipInfo:
     return zipfile.ZipInfo(name)  # its date stays 1980, so that equal contents give equal files
 
 
-def _read_array(member: Any) -> Array:
-    array: Array = np.lib.format.read_array(member, allow_pickle=False)
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse members that are compressed, that come twice or that share bytes, before any of them is read."""
+    members = archive.infolist()
+    if len({member.filename for member in members}) < len(members):
+        raise ValueError("a part of it is there twice")
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("a part of it is compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("its parts are larger than the file")
+
+
+def _read_array(member: Any, size: int) -> Array:
+    array = read_array(member, size)
     member.read(1)  # reading to the end of the member compares its checksum
     return array
 
 
-def _read_rows(member: Any) -> Rows:
-    if np.lib.format.read_magic(member) != (1, 0):
-        raise ValueError("unknown layout of an array")
-    shape, _, dtype = np.lib.format.read_array_header_1_0(member)
-    if len(shape) != 2 or dtype != Rows.dtype:
+def _read_rows(member: Any, size: int) -> Rows:
+    shape, fortran_order, dtype = read_array_header(member)
+    if len(shape) != 2 or not shape[1] or dtype != Rows.dtype or fortran_order:
         raise ValueError(f"an array has the shape {shape} and the type {dtype}")
     rows = Rows(shape[1])
-    size = shape[1] * dtype.itemsize
-    while data := member.read(max(1, _BLOCK_BYTES // size) * size):
-        rows.append(np.frombuffer(data, dtype).reshape(-1, shape[1]))
-    if len(rows) != shape[0]:
-        raise ValueError(f"the header says {shape[0]} rows, but there are {len(rows)}")
+    width = shape[1] * dtype.itemsize
+    if shape[0] * width != size - member.tell():
+        raise ValueError(f"the header says {shape[0]:,} rows of {width:,} bytes, but there are {size:,} bytes")
+    while data := member.read(max(1, _BLOCK_BYTES // width) * width):
+        block = np.frombuffer(data, dtype).reshape(-1, shape[1])
+        if not np.isfinite(block).all():
+            raise ValueError("it holds numbers that are not finite")
+        rows.append(block)
     return rows

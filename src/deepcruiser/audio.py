@@ -17,13 +17,18 @@ import soundfile as sf
 import soxr
 
 from deepcruiser.atomic import atomic_write
+from deepcruiser.containers import contradiction
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.reading import check_bytes, open_regular
 
 #: The suffixes of the recordings that `read` decodes.
 AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 
 #: The encodings of `write` by suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
+
+#: The least and the greatest rate in Hz of a file that is read.
+RATES = (100, 1_000_000)
 
 #: Frames decoded at a time. The length in a file's header is never trusted, and never allocated.
 BLOCK = 2**16
@@ -76,7 +81,7 @@ class Audio:
         """Read a WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file, or `duration` seconds of it from `offset` on.
 
         The rate is the file's own; channels are averaged. The content decides the format, not the suffix. A truncated
-        WAV or FLAC file is refused; Ogg and MP3 files do not say how long they should be.
+        or contradictory WAV, FLAC or Ogg file is refused; MP3 files do not say how long they should be.
         """
         if not 0 <= offset < math.inf:
             raise InputError(f"offset must be 0 seconds or more, not {offset}")
@@ -126,6 +131,7 @@ class Audio:
     def resample(self, rate: int) -> Audio:
         """The same audio at another rate; at its own rate, the same object."""
         rate = _checked_rate(rate)
+        check_bytes(4 * len(self) * rate // self.rate, f"{self!r} at {rate:,} Hz")
         return self if rate == self.rate else Audio(soxr.resample(self.samples, self.rate, rate), rate)
 
     def replace(self, samples: npt.NDArray[np.floating[Any]]) -> Audio:
@@ -156,18 +162,23 @@ def _checked_rate(rate: int) -> int:
 
 
 def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDArray[np.float32], int]:
-    if path.exists() and not path.is_file():
-        raise FileError(f"cannot read {path}: it is not a file")  # reading a pipe could wait forever
-    with open(path, "rb") as raw:
+    with open_regular(path) as raw:
         if not os.fstat(raw.fileno()).st_size:
             raise FileError(f"cannot read {path}: it is empty (0 bytes)")
         with sf.SoundFile(raw) as file:
             rate = int(file.samplerate)
+            if not RATES[0] <= rate <= RATES[1]:
+                raise FileError(
+                    f"cannot read {path}: its rate is {rate:,} Hz; {RATES[0]} to {RATES[1]:,} Hz can be read"
+                )
+            if wrong := contradiction(path, raw, file.extra_info, frames=file.frames):
+                raise FileError(f"cannot read {path}: {wrong}; make it again, or convert it")
             start = round(offset * rate)
             if start and start >= file.frames:
                 raise FileError(f"cannot read {path} from {offset} s on: it ends at {file.frames / rate:.2f} s")
             stop = sys.maxsize if duration is None else round((offset + duration) * rate)
             early = max(0, start - round(RUN_UP_SECONDS * rate))
+            check_bytes(4 * (min(stop, file.frames) - start) * (file.frames < sys.maxsize), str(path))
             samples = _mono(file, early, stop)[start - early :]
             if lack := _lack(file, raw, len(samples), min(stop, file.frames) - start):
                 raise FileError(f"cannot read {path}: {lack}")
@@ -202,6 +213,7 @@ def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
     left = stop - start
     while left and len(block := file.read(min(BLOCK, left), dtype="float32", always_2d=True)):
         left -= len(block)
+        check_bytes(4 * (stop - start - left), str(file.name))
         with np.errstate(invalid="ignore"):  # NaN from infinities is refused later, with its position
             mean = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float64).astype(np.float32)
         blocks.append(mean)

@@ -45,6 +45,14 @@ class Grid:
                 f"more than the {_CODES:.1e} that can be numbered: use fewer partitions or components"
             )
 
+    def check(self, codes: IntArray) -> None:
+        """Refuse bounds that are not bounds, and codes of cells outside of them, as in a damaged or made-up file."""
+        if not (np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower <= self.upper)).all():
+            raise ValueError("the bounds of a grid are not finite, or the lower ones above the upper ones")
+        cells = self.decode(codes)
+        if len(codes) and (codes.min() < 0 or not self.within(cells).all() or (self.encode(cells) != codes).any()):
+            raise ValueError("it has cells outside of its grid")
+
     @cached_property
     def _intervals(self) -> list[int]:
         return [self.partitions if upper > lower else 1 for lower, upper in zip(self.lower, self.upper, strict=True)]

@@ -247,17 +247,21 @@ class AbstractModel:
         """Read a model that `save` wrote."""
         about, arrays = archive.load(path, "model")
         with archive.contents_of(path, "model"):
+            origin = Origin.from_dict(about["origin"])
+            projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
             partitions, input_partitions = arrays["partitions"].tolist()
-            arrays.setdefault("final", final_states(arrays, about["origin"]["traces"]))
-            grid = Grid(arrays["grid"][0], arrays["grid"][1], partitions)
-            return cls(
-                Projections(projection_from("states", arrays), projection_from("inputs", arrays)),
-                Clusters.at(arrays["centres"]) if "centres" in arrays else grid,
-                Grid(arrays["input_grid"][0], arrays["input_grid"][1], input_partitions),
-                Counts(**{field.name: arrays[field.name] for field in fields(Counts)}),
-                Origin(**about["origin"]),
-                tuple(map(Probe.from_dict, about.get("probes", ()))),
-            )
+            arrays.setdefault("final", final_states(arrays, origin.traces))
+            counts = Counts(**{field.name: arrays[field.name] for field in fields(Counts)})
+            counts.check(steps=origin.steps)
+            input_grid = _grid_from(arrays["input_grid"], partitions=input_partitions, of=projections.inputs)
+            if "centres" in arrays:
+                grid: Grid = Clusters.at(_checked_centres(arrays["centres"], of=projections.states))
+            else:
+                grid = _grid_from(arrays["grid"], partitions=partitions, of=projections.states)
+            grid.check(counts.states)
+            input_grid.check(counts.inputs)
+            probes = tuple(map(Probe.from_dict, about.get("probes", ())))
+            return cls(projections, grid, input_grid, counts, origin, probes)
 
 
 def projection_arrays(name: str, projection: Projection) -> dict[str, npt.NDArray[Any]]:
@@ -269,9 +273,29 @@ def projection_arrays(name: str, projection: Projection) -> dict[str, npt.NDArra
     }
 
 
+def _checked_centres(centres: npt.NDArray[Any], *, of: Projection) -> npt.NDArray[np.float64]:
+    if centres.dtype != np.float64 or centres.shape[1:] != (of.components,) or not np.isfinite(centres).all():
+        raise ValueError(f"the centres have the shape {centres.shape} and the type {centres.dtype}, or are not finite")
+    return centres
+
+
+def _grid_from(bounds: npt.NDArray[Any], *, partitions: Any, of: Projection) -> Grid:
+    if bounds.dtype != np.float64 or bounds.shape != (2, of.components):
+        raise ValueError(f"the bounds of a grid have the shape {bounds.shape} and the type {bounds.dtype}")
+    return Grid(bounds[0], bounds[1], int(partitions))
+
+
 def projection_from(name: str, arrays: dict[str, npt.NDArray[Any]]) -> Projection:
     """The projection whose arrays a file holds."""
     mean, axes, variances = (arrays[f"{name}_{part}"] for part in ("mean", "axes", "variances"))
-    if axes.shape != (len(variances) - 1, len(mean)):
+    if axes.shape != (len(variances) - 1, len(mean)) or not len(axes):
         raise FileError(f"the axes of the {name} have the shape {axes.shape} for vectors of {len(mean)} numbers")
+    if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in (mean, axes, variances)):
+        raise FileError(f"the projection of the {name} holds something else than finite numbers")
+    angles = axes @ axes.T
+    if (np.abs(angles - np.diag(np.round(np.diag(angles)).clip(0, 1))) > 1e-6).any():
+        raise FileError(f"the axes of the {name} are not of length 1 and at right angles")
+    *each, total = variances
+    if min(variances) < 0 or each != sorted(each, reverse=True) or sum(each) > total * (1 + 1e-6):
+        raise FileError(f"the variances of the {name} do not add up")
     return Projection(mean, axes, variances[:-1], float(variances[-1]))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from deepcruiser.errors import MismatchError
 
@@ -29,7 +31,7 @@ class Origin:
         """The origin of sequences given by name and number of steps."""
         total = traces = steps = 0
         for name, length in sequences:
-            digest = hashlib.blake2b(f"{length}:{name}".encode(), digest_size=16).digest()
+            digest = hashlib.blake2b(f"{length}:{name}".encode(errors="surrogatepass"), digest_size=16).digest()
             total, traces, steps = total + int.from_bytes(digest), traces + 1, steps + length
         return cls(
             state_name=str(getattr(system, "state_name", "state")),
@@ -39,6 +41,18 @@ class Origin:
             steps=steps,
             fitted_on=fitted_on,
         )
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Origin:
+        """Read what a file holds; whatever cannot be is a ValueError."""
+        origin = cls(**data)
+        words = (origin.state_name, origin.network, origin.data)
+        numbers = (origin.traces, origin.steps, origin.fitted_on)
+        if not all(isinstance(word, str) for word in words) or not re.fullmatch("[0-9a-f]{32}", origin.data):
+            raise ValueError("it does not say where it comes from")
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            raise ValueError(f"it comes from {origin.traces} traces of {origin.steps} steps")
+        return origin
 
     def merge(self, other: Origin) -> Origin:
         """The origin of two parts together."""

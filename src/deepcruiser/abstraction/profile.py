@@ -177,14 +177,21 @@ class Profile:
         about, arrays = archive.load(path, "profile", rows=("states", "inputs"))
         with archive.contents_of(path, "profile"):
             states, inputs, lengths = arrays["states"], arrays["inputs"], arrays["lengths"]
+            if lengths.dtype != np.int64 or lengths.ndim != 1 or (len(lengths) and lengths.min() < 0):
+                raise ValueError("the lengths of the traces are not whole numbers from 0 on")
             if (len(states), len(inputs)) != (int(lengths.sum()) + len(lengths), int(lengths.sum())):
                 raise ValueError(f"{len(states)} states and {len(inputs)} inputs for {len(lengths)} traces")
             names = tuple(map(str, about.get("names", ())))
             if names and len(names) != len(lengths):
                 raise ValueError(f"{len(names)} names for {len(lengths)} traces")
             projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
+            if (states.width, inputs.width) != (projections.states.components, projections.inputs.components):
+                raise ValueError(f"{states.width} and {inputs.width} components do not fit the projections")
+            origin = Origin.from_dict(about["origin"])
+            if (origin.traces, origin.steps) != (len(lengths), int(lengths.sum())):
+                raise ValueError(f"{len(lengths):,} traces, but it comes from {origin.traces:,}")
             probes = tuple(map(Probe.from_dict, about.get("probes", ())))
-            return cls(projections, states, inputs, lengths, Origin(**about["origin"]), names, probes)
+            return cls(projections, states, inputs, lengths, origin, names, probes)
 
 
 class Recorder:

@@ -72,6 +72,32 @@ class Counts:
         source, action = np.divmod(rest, max(1, len(inputs)))
         return cls(states, inputs, initial, final, source, action, target, count)
 
+    def check(self, *, steps: int) -> None:
+        """Refuse counts that no traces of so many steps can have, as in a damaged or made-up file."""
+        for field in fields(self):
+            array = getattr(self, field.name)
+            if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1:
+                raise ValueError(f"the {field.name} are not a list of whole numbers")
+        states, inputs, rows = len(self.states), len(self.inputs), len(self.count)
+        for name in ("initial", "final", "source", "target"):
+            _check_range(name, getattr(self, name), states)
+        _check_range("action", self.action, inputs)
+        if not len(self.source) == len(self.action) == len(self.target) == rows:
+            raise ValueError("the columns of the transitions have different lengths")
+        key = _key(self.source, self.action, self.target, states, inputs)
+        ascending = {"states": self.states, "inputs": self.inputs, "initial": self.initial, "final": self.final}
+        for name, array in {**ascending, "transitions": key}.items():
+            if len(array) and (np.diff(array) <= 0).any():
+                raise ValueError(f"the {name} are not in ascending order")
+        if (self.count < 1).any() or int(self.count.sum()) != steps:
+            raise ValueError(f"{int(self.count.sum()):,} transitions were counted in {steps:,} steps")
+        visited = np.zeros(states, bool)
+        visited[np.concatenate([self.initial, self.final, self.source, self.target])] = True
+        taken = np.zeros(inputs, bool)
+        taken[self.action] = True
+        if not visited.all() or not taken.all():
+            raise ValueError("it has states or inputs that no transition visits")
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Counts) and all(
             np.array_equal(getattr(self, field.name), getattr(other, field.name)) for field in fields(self)
@@ -87,6 +113,11 @@ def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inpu
         )
     key: IntArray = (source * inputs + action) * states + target
     return key
+
+
+def _check_range(name: str, numbers: IntArray, end: int) -> None:
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= end):
+        raise ValueError(f"the {name} column has {numbers.min()} to {numbers.max()}, but there are {end} of them")
 
 
 def final_states(arrays: Mapping[str, IntArray], traces: int) -> IntArray:

@@ -113,4 +113,4 @@ def _write_list(path: Path, data: Iterable[Any], result: Minimised) -> None:
                 entry[key] = getattr(sample, key)
         lines.append(json.dumps(entry, ensure_ascii=False))
     with atomic_write(path) as file:
-        file.write("".join(f"{line}\n" for line in lines).encode())
+        file.write("".join(f"{line}\n" for line in lines).encode(errors="backslashreplace"))

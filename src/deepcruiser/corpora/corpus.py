@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.reading import open_regular, read_array, read_text
 
 INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
 
@@ -40,7 +41,7 @@ class Sample:
         if self.value is not None:
             return self.value
         if self.path.suffix.lower() == ".txt":
-            return _text(self.path)
+            return read_text(self.path, encoding="utf-8")
         if self.path.suffix.lower() == ".npy":
             return _array(self.path)
         if self.offset is None:
@@ -84,22 +85,11 @@ class Corpus(Sequence[Sample]):
         return f"Corpus {self.name}: {len(self):,} {samples}"
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read {path}: {error}; needed a text in UTF-8") from error
-
-
 def _array(path: Path) -> npt.NDArray[Any]:
     try:
-        with open(path, "rb") as file:
-            # np.load would also open archives, and for pickles it suggests to trust the file.
-            array: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        with open_regular(path) as file:
+            return read_array(file, os.fstat(file.fileno()).st_size)
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason(error)}") from error
-    except Exception as error:  # a damaged header can make numpy raise almost any error
-        message = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
-        message = message[:1].lower() + message[1:]
-        raise FileError(f"cannot read {path}: {message}; needed an array saved by numpy.save") from error
-    return array
+    except ValueError as error:
+        raise FileError(f"cannot read {path}: {reason(error)}; needed an array saved by numpy.save") from error

@@ -16,6 +16,7 @@ from deepcruiser.corpora.corpus import Sample
 from deepcruiser.corpora.lists import kaldi_texts, key_and_rest, lines, malformed
 from deepcruiser.errors import FileError, reason
 from deepcruiser.kaldi_objects import KaldiReader
+from deepcruiser.reading import open_regular
 
 _KEY = re.compile(rb"\s*([^\s\0]{1,1000})[ \t]")
 #: A file, the byte where the object begins, and the rows of it from the first to the last.
@@ -81,9 +82,7 @@ def archive_list(scp: Path) -> Iterator[Sample]:
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap.mmap]:
     try:
-        with open(path, "rb") as file:
-            if not path.is_file():
-                raise FileError(f"cannot read {path}: it is not a file")
+        with open_regular(path) as file:
             try:
                 data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             except ValueError:

@@ -6,12 +6,15 @@ import csv
 import io
 import json
 import math
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Sample
+from deepcruiser.csv_cells import text_of
 from deepcruiser.errors import FileError
+from deepcruiser.reading import check_bytes, open_regular
 
 FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
 TEXT_COLUMNS = ("transcript", "transcription", "sentence", "text")
@@ -157,14 +160,14 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
             if not last < len(row) <= len(header) or not row[source]:
                 needed = f"a {'text and a label' if file is None else 'file and a text'}, in {len(header)} columns"
                 raise malformed(path, rows.line_num, " | ".join(row), f"{needed} as in the header")
-            answer = None if right is None else row[right]
+            answer = None if right is None else text_of(row[right])
             if file is None:
                 key = row[name] if name is not None and name < len(row) else str(rows.line_num)
-                yield Sample(key, path, answer, value=row[source])
+                yield Sample(key, path, answer, value=text_of(row[source]))
                 continue
             # The first editions of Common Voice omit the suffix as well.
             suffix = ".mp3" if folder.name == "clips" and not Path(row[file]).suffix else ""
-            yield named(folder, row[file] + suffix, answer)
+            yield named(folder, text_of(row[file]) + suffix, answer)
     except csv.Error as error:
         raise FileError(f"{path}, line {rows.line_num}: {error}; needed a well-formed table") from error
 
@@ -175,7 +178,9 @@ def texts(path: Path) -> Iterator[Sample]:
 
 
 def _text(path: Path) -> str:
-    data = path.read_bytes()
+    with open_regular(path) as file:
+        check_bytes(os.fstat(file.fileno()).st_size, str(path))
+        data = file.read()
     try:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:

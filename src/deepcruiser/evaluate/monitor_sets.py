@@ -206,7 +206,7 @@ def _attacked(
     progress = Progress(len(short), stage="attacking", watch=evidence.watch)
     sets, attempts = (list[Item](), list[Item](), list[Item]()), list[tuple[bool, float]]()
     for item in short:
-        digest = hashlib.blake2b(item.name.encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(item.name.encode(errors="surrogatepass"), digest_size=8).digest()
         rng = np.random.default_rng([evidence.seed, int.from_bytes(digest)])
         target = choose_target(item.text, texts, rng)
         samples = item.value.resample(victim.rate).samples

@@ -115,7 +115,7 @@ def _batches(recipes: Sequence[Recipe], size: int) -> tuple[Recipes, ...]:
 
 
 def _recipes(experiment: Experiment, name: str, mutants: int, changes: int) -> Iterator[Recipe]:
-    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    digest = hashlib.blake2b(name.encode(errors="surrogatepass"), digest_size=8).digest()
     rng = np.random.default_rng((experiment.seed, int.from_bytes(digest)))
     kinds = experiment.mutations.allowed(())
     if not kinds:

@@ -59,7 +59,9 @@ class Observation:
 
     def baselines(self, seed: int) -> dict[str, float]:
         """What is compared with the monitor."""
-        digest = hashlib.blake2b(f"random {seed}:{self.item.name}".encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(
+            f"random {seed}:{self.item.name}".encode(errors="surrogatepass"), digest_size=8
+        ).digest()
         doubt = {} if self.doubt is None else {DOUBT: self.doubt}
         return {
             **doubt,
@@ -121,7 +123,7 @@ def speaker(name: str) -> str:
 
 
 def _drawn(name: str, seed: int) -> bytes:
-    return hashlib.blake2b(f"{seed}:{name}".encode(), digest_size=8).digest()
+    return hashlib.blake2b(f"{seed}:{name}".encode(errors="surrogatepass"), digest_size=8).digest()
 
 
 def half(name: str, seed: int) -> bool:

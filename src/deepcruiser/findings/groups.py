@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.reading import read_text
 
 GroupOf = Callable[[FailedTest], str]
 
@@ -44,9 +46,8 @@ def group_by(rule: str) -> GroupOf:
 
 def _column(path: Path, column: str) -> dict[str, str]:
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.reader(io.StringIO(read_text(path), newline="")))
+    except csv.Error as error:
         raise FileError(f"cannot read {str(path)!r}: {error}") from None
     header = rows[0] if rows else []
     if column not in header[1:]:

@@ -129,7 +129,7 @@ def write_suite(
         data["files"] |= {path.name: sha256_of(path), name: sha256_of(folder / name)}
         data["tests"].append(name)
     with atomic_write(folder / SUITE) as file:
-        file.write(json.dumps(data, indent=2, ensure_ascii=False).encode())
+        file.write(json.dumps(data, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
     return Suite.read(folder)
 
 

@@ -19,7 +19,9 @@ from typing import Any
 
 from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
+from deepcruiser.csv_cells import cells, text_of
 from deepcruiser.errors import FileError
+from deepcruiser.reading import read_text
 from deepcruiser.report.sounds import compressed
 from deepcruiser.transformations.quality import Quality, QualityLimits
 
@@ -102,7 +104,7 @@ def write_table(seeds: Sequence[ListedSeed], path: str | os.PathLike[str]) -> No
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(seed.row() for seed in seeds)
+    writer.writerows(cells(seed.row()) for seed in seeds)
     with atomic_write(path) as file:
         file.write(out.getvalue().encode())
 
@@ -143,16 +145,13 @@ def write_page(
 
 def read_choice(path: str | os.PathLike[str]) -> list[str]:
     """The names of the seeds to leave out: a name a line, or a table whose column "leave out" is not empty for them."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise FileError(f"cannot read the list of seeds {os.fspath(path)!r}: {reason}") from None
-    except UnicodeDecodeError:
-        raise FileError(f"the list of seeds {os.fspath(path)!r} is not text: give a name a line, or a table") from None
+    text = read_text(path)
     rows = csv.DictReader(io.StringIO(text))
-    if {"seed", "leave out"} <= set(rows.fieldnames or ()):
-        return [row["seed"] for row in rows if (row["leave out"] or "").strip()]
+    try:
+        if {"seed", "leave out"} <= set(rows.fieldnames or ()):
+            return [text_of(row["seed"]) for row in rows if (row["leave out"] or "").strip()]
+    except csv.Error as error:
+        raise FileError(f"cannot read the list of seeds {os.fspath(path)!r}: {error}") from None
     return [line for line in text.splitlines() if line.strip()]
 
 
