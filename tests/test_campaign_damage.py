@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.campaign.database import pack
+from deepcruiser.campaign.database import FORMAT, pack
 from tests.support import toy
 
 
@@ -159,12 +159,12 @@ def test_a_folder_of_another_format_is_refused_and_left_as_it_is(tmp_path: Path,
         for folder in ("failed", "seeds"):
             shutil.rmtree(tmp_path / folder)
     with closing(sqlite3.connect(tmp_path / "campaign.db")) as db:
-        db.executescript(OLD_SCHEMA if version == "old" else "UPDATE meta SET value = '3' WHERE key = 'format'")
+        db.executescript(OLD_SCHEMA if version == "old" else "UPDATE meta SET value = '99' WHERE key = 'format'")
     (tmp_path / "lock").touch()
     before = contents(tmp_path)
     message = (
-        f"the campaign in '{tmp_path}' has format {1 if version == 'old' else 3} and this version reads format 2: read "
-        "it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
+        f"the campaign in '{tmp_path}' has format {1 if version == 'old' else 99} and this version reads format "
+        f"{FORMAT}: read it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
     )
     with pytest.raises(dc.FileError, match=f"^{re.escape(message)}$"):
         dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)

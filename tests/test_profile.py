@@ -140,10 +140,10 @@ def test_files_of_another_kind_or_version(tmp_path: Path) -> None:
         dc.AbstractModel.load(tmp_path / "a.profile")
     with pytest.raises(dc.FileError, match="there is no file"):
         dc.Profile.load(tmp_path / "none")
-    with pytest.raises(dc.FileError, match="is not a profile"):
+    with pytest.raises(dc.FileError, match=r"is not a (profile|file)"):
         dc.Profile.load(tmp_path)
     np.savez(tmp_path / "other.npz", a=np.ones(3))
-    with pytest.raises(dc.FileError, match="is not a profile"):
+    with pytest.raises(dc.FileError, match=r"is not a (profile|file)"):
         dc.Profile.load(tmp_path / "other.npz")
     with zipfile.ZipFile(tmp_path / "a.profile") as old, zipfile.ZipFile(tmp_path / "b.profile", "w") as new:
         for name in old.namelist():
@@ -155,7 +155,7 @@ def test_files_of_another_kind_or_version(tmp_path: Path) -> None:
         for name in old.namelist():
             if name != "lengths.npy":
                 new.writestr(name, old.read(name))
-    with pytest.raises(dc.FileError, match=r"do not fit together \('lengths'\)"):
+    with pytest.raises(dc.FileError, match="it has the arrays inputs, "):
         dc.Profile.load(tmp_path / "c.profile")
 
 

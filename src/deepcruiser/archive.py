@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.atomic import atomic_write
-from deepcruiser.errors import DeepCruiserError, FileError, described, reason
+from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, described, reason
 from deepcruiser.reading import open_regular, read_array, read_array_header
 from deepcruiser.spooled_rows import Rows
 
@@ -78,6 +78,8 @@ def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
     """Turn an error while an object is made from a loaded file into one clear `FileError`."""
     try:
         yield
+    except MismatchError:
+        raise
     except Exception as error:  # a damaged file may hold anything
         message = str(error) if isinstance(error, DeepCruiserError | ValueError) else described(error)
         raise FileError(

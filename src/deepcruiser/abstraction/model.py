@@ -250,7 +250,8 @@ class AbstractModel:
             origin = Origin.from_dict(about["origin"])
             projections = Projections(projection_from("states", arrays), projection_from("inputs", arrays))
             partitions, input_partitions = arrays["partitions"].tolist()
-            arrays.setdefault("final", final_states(arrays, origin.traces))
+            if "final" not in arrays:
+                arrays["final"] = final_states(arrays, origin.traces)
             counts = Counts(**{field.name: arrays[field.name] for field in fields(Counts)})
             counts.check(steps=origin.steps)
             input_grid = _grid_from(arrays["input_grid"], partitions=input_partitions, of=projections.inputs)

@@ -32,13 +32,13 @@ BEGIN;
 CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, checksum INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS seeds (
     position INTEGER PRIMARY KEY, seed TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL, output TEXT,
-    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL,
-    checksum INTEGER NOT NULL
+    reference TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB,
+    distance REAL, checksum INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, changes TEXT NOT NULL, outcome TEXT NOT NULL,
-    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB, distance REAL,
-    checksum INTEGER NOT NULL
+    reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB,
+    distance REAL, checksum INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, checksum INTEGER NOT NULL);
 COMMIT;
