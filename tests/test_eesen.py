@@ -80,6 +80,8 @@ def test_a_hand_worked_step() -> None:
 
 def test_all_spellings_are_the_same_network(tmp_path: Path, net: Path) -> None:
     whole = read_network(net).state_dict()
+    (tmp_path / "bare").write_bytes(kaldi_files.network(LAYERS, as_text=True).rstrip())
+    assert read_network(tmp_path / "bare").state_dict().keys() == whole.keys()
     for spelling in SPELLINGS:
         for as_text, letter in ((False, "F"), (False, "D"), (True, "F")):
             path = write(tmp_path / "other", spelling=spelling, as_text=as_text, letter=letter)
@@ -221,12 +223,13 @@ def test_profile_and_cover_an_archive_with_the_file_alone(tmp_path: Path, net: P
         ({"layer": "all", "direction": "backward"}, r"not every layer of final\.nnet reads backward: choose another"),
         ({"features": "swb"}, "there is no recipe 'swb'; there are wsj, swbd, librispeech, tedlium"),
         ({"features": 7}, "features must be a function"),
+        ({"path": "/dev/zero"}, "there is no file '/dev/zero'"),
         ({"units": "no.txt"}, r"cannot read the units 'no\.txt': no such file"),
     ],
 )
 def test_options_that_cannot_be_are_refused(net: Path, options: Any, says: str) -> None:
     with pytest.raises(dc.DeepCruiserError, match=says):
-        dc.EesenSystem(net, **options)
+        dc.EesenSystem(**{"path": net, **options})
 
 
 def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:

@@ -19,7 +19,7 @@ Array = npt.NDArray[np.floating]
 #: How a binary object begins.
 BINARY = b"\0B"
 _SPACE = re.compile(rb"\s*")
-_WORD = re.compile(rb"[^\s\0]{1,100}(?=\s)")
+_WORD = re.compile(rb"[^\s\0]{1,100}(?=\s|\Z)")
 _MATRICES = {"FM": "<f4", "DM": "<f8"}
 _VECTORS = {"FV": "<f4", "DV": "<f8"}
 #: The bytes of a value in a compressed matrix.
@@ -178,15 +178,14 @@ class KaldiReader:
         start, end = self._brackets()
         body = bytes(self.data[start + 1 : end])
         rows = [row.split() for row in re.split(rb"[\n;]", body)]
-        full = [row for row in rows if row]
         try:
-            values = np.array(full, dtype=np.float64)  # refuses rows of different lengths as well
+            values = np.array([row for row in rows if row], dtype=np.float64)  # refuses rows of different lengths too
         except ValueError:
             raise FileError(
                 f"{self.name}, byte {start}: needed rows of numbers of one length in the brackets; is the file damaged?"
             ) from None
         self.position = end + 1
-        return values if values.ndim == 2 and (len(rows) > 1 or not full) else values.reshape(-1)
+        return values if len(rows) > 1 else values.reshape(-1)
 
 
 def _decompressed(kind: str, data: bytes, shape: tuple[int, ...], low: float, span: float) -> Array:

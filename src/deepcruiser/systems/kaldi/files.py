@@ -42,6 +42,8 @@ ACCUMULATORS = {"<bilstmaccus>": 12, "<lstmaccus>": 6, "<affineaccus>": 2}
 def read_network(path: str | os.PathLike[str]) -> Network:
     """The network in a binary or text file, of any version of EESEN."""
     name = Path(path).name
+    if not Path(path).is_file():  # a device could be read for ever
+        raise FileError(f"there is no file {os.fspath(path)!r}")
     try:
         data = Path(path).read_bytes()
     except OSError as error:
