@@ -255,7 +255,7 @@ def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:
         (b"hello there", r"bad\.nnet is not a network of EESEN: such a file begins with <Nnet>"),
         (b"<Nnet> </Nnet> \n", "bad.nnet has nothing recurrent"),
         (b"<Nnet> <Gru> <InputDim> 3 ", "'<Gru>' is not a layer that EESEN has"),
-        (b"<Nnet> <Lstm> <InputDim> 3 <OutputDim> 4 ", "needed <InputDim> and <celldim> before the rest of the layer"),
+        (b"<Nnet> <Lstm> <InputDim> 3 <OutputDim> 4 ", "byte 41: a layer needs <InputDim> and <CellDim> first"),
         (b"<Nnet> <Lstm> <InputDim> 3 <CellDim> 0 ", "a layer cannot make 0 values of 3"),
         (b"<Nnet> <BiLstm> <InputDim> 3 <CellDim> 5 ", "5 outputs do not divide into two directions"),
         (b"<Nnet> <Tanh> <InputDim> 3 <OutputDim> 5 ", "<Tanh> cannot make 5 values of 3"),

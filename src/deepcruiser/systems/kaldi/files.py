@@ -92,10 +92,10 @@ def _sizes(reader: KaldiReader, kind: str) -> tuple[int, int]:
         for _ in range(2):
             name = reader.token("<InputDim>, and <CellDim> or <OutputDim>").lower()
             named[name] = reader.integer("a size")
-        second = "<celldim>" if kind in LSTMS else "<outputdim>"
-        if named.keys() != {"<inputdim>", second}:
-            raise reader.error(f"<InputDim> and {second} before the rest of the layer")
-        inputs, outputs = named["<inputdim>"], named[second]
+        second = "<CellDim>" if kind in LSTMS else "<OutputDim>"
+        if named.keys() != {"<inputdim>", second.lower()}:
+            raise FileError(f"{reader.name}, byte {reader.position}: a layer needs <InputDim> and {second} first")
+        inputs, outputs = named["<inputdim>"], named[second.lower()]
     if min(inputs, outputs) < 1:
         raise FileError(f"{reader.name}, byte {reader.position}: a layer cannot make {outputs:,} values of {inputs:,}")
     return inputs, outputs
