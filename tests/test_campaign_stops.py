@@ -20,13 +20,11 @@ def interrupt(status: Status) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-@pytest.mark.parametrize(
-    ("runs", "batch_size", "done"), [(0, 16, 0), (1, 16, 16), (16, 16, 16), (17, 16, 32), (5, 1, 5)]
-)
-def test_runs_in_whole_batches(tmp_path: Path, runs: int, batch_size: int, done: int) -> None:
+@pytest.mark.parametrize(("runs", "batch_size"), [(0, 16), (1, 16), (16, 16), (17, 16), (5, 1)])
+def test_as_many_runs_as_planned(tmp_path: Path, runs: int, batch_size: int) -> None:
     campaign = toy.campaign(tmp_path, runs=runs, batch_size=batch_size)
-    assert len(campaign.runs) == done
-    assert campaign.stopped == f"{done} runs are done"
+    assert len(campaign.runs) == runs
+    assert campaign.stopped == f"{runs} runs are done"
 
 
 def test_minutes_of_this_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

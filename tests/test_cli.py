@@ -175,7 +175,7 @@ def test_all_files_broken(folder: Path) -> None:
         ),
         ("--system net.py:system --data train -o x --partitions 10,a", "'a' is not a whole number"),
         ("--system net.py:system --data train -o x --partitions 0", "0 is less than 1"),
-        ("--data train -o x", "Missing option '--system'"),
+        ("--data train -o x", "error: missing option '--system'"),
     ],
 )
 def test_wrong_use_says_what_is_wrong(folder: Path, arguments: str, message: str) -> None:

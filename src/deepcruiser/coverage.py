@@ -107,8 +107,11 @@ class Coverage:
         return coverage
 
     def __repr__(self) -> str:
-        covered, items = int(self.covered.sum()), len(self._weights)
-        return f"{self.criterion.name:8} {self.value:7.2%}   {covered:,} of {items:,}"
+        if bool((self._weights == 1).all()):
+            share = f"{int(self.covered.sum()):,} of {len(self._weights):,}"
+        else:
+            share = f"{self.value * self._total:,.1f} of {self._total:,.0f}, summed probabilities"
+        return f"{self.criterion.name:8} {self.value:7.2%}   {share}"
 
     def _new(self, trace: Trace | Visits) -> News:
         visits = trace if isinstance(trace, Visits) else self.model.visits(trace)

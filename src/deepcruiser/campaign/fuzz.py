@@ -186,6 +186,7 @@ class _Session:
             batch_size=self.spec.batch_size,
             ahead=self.spec.ahead,
             pending=pending,
+            runs=self.spec.runs,
         )
         while not (stopped := self._why_stop(time.monotonic() - began)):
             step = next(steps, None)

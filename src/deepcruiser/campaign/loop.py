@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,11 @@ def loop(
     batch_size: int,
     ahead: int,
     pending: Iterable[Plan] = (),
+    runs: int | None = None,
 ) -> Iterator[Step]:
-    """Continue from `state`, batch by batch, until every test is spent; the caller may stop iterating earlier.
+    """Continue from `state`, batch by batch, until every test is spent or `runs` runs are done.
+
+    The caller may stop iterating earlier. What is left of the last batch is pending, so that it is not lost.
 
     `ahead` batches are planned before the first of them is judged, so that the executor always has work. With
     batches of one and `ahead` of one, this is the algorithm to the letter.
@@ -56,11 +60,15 @@ def loop(
             return
         plan, executions = waiting.popleft()
         events = []
-        for mutant, execution in zip(plan, executions(), strict=True):
+        left = None if runs is None else max(0, runs - state.runs)
+        for mutant, execution in islice(zip(plan, executions(), strict=True), left):
             event = judge(state, oracle, inputs, rng, mutant, execution)
             state.apply(event)
             events.append(event)
-        yield Step(tuple(events), tuple(plan for plan, _ in waiting), dict(rng.bit_generator.state))
+        rest = (plan[len(events) :],) if len(events) < len(plan) else ()
+        yield Step(tuple(events), (*rest, *(plan for plan, _ in waiting)), dict(rng.bit_generator.state))
+        if rest:
+            return
 
 
 def judge(

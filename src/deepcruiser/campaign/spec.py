@@ -22,12 +22,12 @@ from deepcruiser.serialise import summarise
 T = TypeVar("T")
 #: The least values of numbers.
 _LEAST = (("batch_size", 1), ("window", 1), ("seed", 0), ("runs", 0), ("minutes", 0), ("limit_seconds", 0))
-#: The oracles that a spec can name, with the option of `deepcruiser fuzz` for each and the field that it sets.
+#: The oracles that a spec can name, with the parameter of `deepcruiser fuzz` for each and the field that it sets.
 ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
-    (WordErrorRate, "--wer-above", "above"),
-    (CharacterErrorRate, "--cer-above", "above"),
-    (SpanDisagreement, "--spans-below", "below"),
-    (Disagreement, "--disagreement", None),
+    (WordErrorRate, "wer_above", "above"),
+    (CharacterErrorRate, "cer_above", "above"),
+    (SpanDisagreement, "spans_below", "below"),
+    (Disagreement, "disagreement", None),
 )
 #: By default, an answer fails if its word error rate exceeds this.
 WER_ABOVE = 0.3
@@ -194,7 +194,7 @@ class CampaignSpec:
             if name in ("guide", "oracle", "mutations", "scheduler"):
                 values[name] = Component.from_dict(name, value)
             else:
-                values[name] = _checked(name, value, str(known[name].type))
+                values[name] = check_type(name, value, str(known[name].type))
         values["limit_seconds"] = values.get("limit_seconds", 60.0) or None
         return cls(**values)
 
@@ -222,58 +222,59 @@ class CampaignSpec:
 
     def command_line(self, folder: str, *, program: str = "deepcruiser") -> str:
         """What to type to start the campaign, or to resume it."""
-        return shlex.join([*program.split(), "fuzz", *self._options(), "-o", folder])
+        words = []
+        for name, value in self.options().items():
+            option = "--range" if name == "ranges" else f"--{name.replace('_', '-')}"
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [option] if value is True else [option, str(each)]
+        return shlex.join([*program.split(), "fuzz", *words, "-o", folder])
 
-    def _options(self) -> list[str]:
-        default, words = CampaignSpec(), []
+    def options(self) -> dict[str, Any]:
+        """The options of `deepcruiser fuzz` that differ from their defaults, by the names of their parameters."""
+        default = CampaignSpec()
         plain = ("system", "data", "leave_out", "profile", "partitions", "input_partitions", "model")
-        rest = ("seed", "batch_size", "window", "minutes", "runs", "until_coverage")
-        for name in (*plain, *rest):
-            if getattr(self, name) != getattr(default, name):
-                words += [f"--{name.replace('_', '-')}", str(getattr(self, name))]
+        rest = ("seed", "batch_size", "window", "minutes", "runs", "until_coverage", "keep_failing_seeds")
+        values = {name: getattr(self, name) for name in (*plain, *rest)}
+        options = {name: value for name, value in values.items() if value != getattr(default, name)}
         if self.guide != default.guide:
             baseline = [] if self.guide.type == "coverage" else [self.guide.type]
-            words += ["--guide", ",".join([*baseline, *self.guide.parameters.get("criteria", ())])]
-        words += self._oracle_options(default) + self._mutation_options(default)
+            options["guide"] = ",".join([*baseline, *self.guide.parameters.get("criteria", ())])
+        options |= self._oracle_options(default) | self._mutation_options(default)
         if self.scheduler != default.scheduler:
-            words += [
-                "--scheduler",
-                self.scheduler.type,
-                "--pick",
-                str(self.scheduler.parameters.get("pick", "uniform")),
-            ]
-        words += [] if self.validity else ["--no-validity"]
-        words += ["--keep-failing-seeds"] if self.keep_failing_seeds else []
+            options["scheduler"] = self.scheduler.type
+            options["pick"] = str(self.scheduler.parameters.get("pick", "uniform"))
+        if not self.validity:
+            options["no_validity"] = True
         if self.limit_seconds != default.limit_seconds:
-            words += ["--limit-seconds", _number(self.limit_seconds or 0)]
-        return words
+            options["limit_seconds"] = _number(self.limit_seconds or 0)
+        return options
 
-    def _oracle_options(self, default: CampaignSpec) -> list[str]:
-        words, parameters = [], self.oracle.parameters
+    def _oracle_options(self, default: CampaignSpec) -> dict[str, Any]:
+        options: dict[str, Any] = {}
+        parameters = self.oracle.parameters
         for kind, option, name in ORACLES:
             if self.oracle.type == kind.__name__ and self.oracle != default.oracle:
-                words += [option, *([_number(parameters[name])] if name else [])]
+                options[option] = _number(parameters[name]) if name else True
         if parameters.get("against"):
-            words += ["--against", str(parameters["against"])]
+            options["against"] = str(parameters["against"])
         names = parameters.get("normalise", WordErrorRate().normalise)
         if self.oracle.type in (WordErrorRate.__name__, CharacterErrorRate.__name__) and tuple(names) != NORMALISE:
-            words += ["--normalise", ",".join(names)]
-        return words
+            options["normalise"] = ",".join(names)
+        return options
 
-    def _mutation_options(self, default: CampaignSpec) -> list[str]:
+    def _mutation_options(self, default: CampaignSpec) -> dict[str, Any]:
         if self.mutations_source is not None:
-            return ["--mutations", self.mutations_source]
-        words = [] if self.mutations.type in ("sound", "own") else ["--mutations", self.mutations.type]
+            return {"mutations": self.mutations_source}
+        options: dict[str, Any] = {} if self.mutations.type in ("sound", "own") else {"mutations": self.mutations.type}
         kinds = self.mutations.parameters.get("kinds")
         ranges = {name: dict(some) for name, some in self.mutations.parameters.get("ranges", {}).items()}
         noise = ranges.get("AddBackgroundNoise", {}).pop("folder", None)
         if self.mutations.type == "sound" and kinds != default.mutations.parameters["kinds"]:
-            words += ["--transformations", ",".join(kinds or ())]
-        words += ["--noise", noise] if noise else []
-        for kind, some in ranges.items():
-            for name, (low, high) in some.items():
-                words += ["--range", f"{kind}.{name}={_number(low)},{_number(high)}"]
-        return words
+            options["transformations"] = ",".join(kinds or ())
+        if noise:
+            options["noise"] = noise
+        texts = (f"{kind}.{name}={_number(a)},{_number(b)}" for kind in ranges for name, (a, b) in ranges[kind].items())
+        return options | ({"ranges": given} if (given := tuple(texts)) else {})
 
 
 def guide_component(guide: Guide) -> Component:
@@ -312,7 +313,7 @@ def _ranges(value: Any) -> Mapping[str, Mapping[str, Any]]:
     return value
 
 
-def _checked(name: str, value: Any, expected: str) -> Any:
+def check_type(name: str, value: Any, expected: str) -> Any:
     """The value, if it has the type of its field."""
     if expected == "bool":
         if not isinstance(value, bool):

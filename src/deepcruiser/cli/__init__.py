@@ -15,6 +15,7 @@ from deepcruiser.cli.output import INTERRUPTED, end_with_status, say
 #: The commands in the order of their use, with the short help that the list of commands shows. The command `x-y` is
 #: the object `x_y` in the module `cli/x_y.py`.
 COMMANDS = {
+    "init": "Write a project file for a network, so that commands need no options.",
     "demo": "Profile, cover and fuzz a speech recogniser, and write a report.",
     "profile": "Record where the states of a network go on its training data.",
     "cover": "Measure how much of the abstract model a data set reaches.",
@@ -30,6 +31,9 @@ COMMANDS = {
     "minimise": "Find a small part of a test set that covers as much as the whole.",
     "prioritise": "Order a pool of inputs so that failures come first.",
     "evaluate": "Ask the research questions of the paper about a system.",
+    "status": "Say how far a campaign is.",
+    "list": "List transformations, systems, criteria or schedulers.",
+    "doctor": "Check the installation.",
     "transcribe": "Transcribe recordings with the built-in recogniser.",
 }
 #: Commands that write their only file at the end.
@@ -40,7 +44,7 @@ class Commands(click.Group):
     """A group that imports a command when it is called, and whose errors are one line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS]  # `list` is a command here
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -51,11 +55,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         # The command line as it was typed, for messages that say how to resume.
-        options.setdefault("obj", list(sys.argv[1:] if args is None else args))
+        options.setdefault("obj", [*(sys.argv[1:] if args is None else args)])
         options["standalone_mode"] = False
         end_with_status(lambda: super(Commands, self).main(args, *rest, **options))
 

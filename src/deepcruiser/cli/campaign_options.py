@@ -108,7 +108,7 @@ def spec_from(
     """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given."""
     if builtin.is_built_in(system):
         data, mutations = data or system, mutations or builtin.own_mutations(system)
-    thresholds = {"--wer-above": wer_above, "--cer-above": cer_above, "--spans-below": spans_below}
+    thresholds = {"wer_above": wer_above, "cer_above": cer_above, "spans_below": spans_below}
     sound = _sound(transformations, noise, ranges) if mutations is None else None
     if mutations is not None and (transformations is not None or noise is not None or ranges):
         raise click.UsageError("--transformations, --noise and --range are for audio and do not go with --mutations")
@@ -215,14 +215,15 @@ def _oracle(
 ) -> Component:
     given = [option for option, value in thresholds.items() if value is not None]
     if len(given) + disagreement > 1:
-        raise click.UsageError(f"give one of {', '.join(thresholds)} and --disagreement")
+        typed = ", ".join(f"--{name.replace('_', '-')}" for name in thresholds)
+        raise click.UsageError(f"give one of {typed} and --disagreement")
     if disagreement:
         oracle: Any = Disagreement(against)  # type: ignore[arg-type]
         return Component.of(oracle)
-    option = given[0] if given else "--wer-above"
+    option = given[0] if given else "wer_above"
     kind, _, _ = next(entry for entry in ORACLES if entry[1] == option)
     value = WER_ABOVE if thresholds[option] is None else thresholds[option]
-    if option != "--spans-below":
+    if option != "spans_below":
         names = tuple(name.strip() for name in normalise.split(",") if name.strip())
         return Component.of(kind(value, against, names))
     if against == "text":

@@ -9,6 +9,7 @@ import click
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
@@ -18,7 +19,7 @@ from deepcruiser.monitor.monitor import Monitor
 from deepcruiser.trace import Run
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @options.system
 @options.data("Test data: a corpus on disk, or FILE.py:NAME.")
 @options.model_source

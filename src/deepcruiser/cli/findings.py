@@ -15,6 +15,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli import options
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.output import say
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
 from deepcruiser.cli.shrink import local_executor, threshold_lines
@@ -30,7 +31,7 @@ from deepcruiser.report.format import counted
 SHRUNK = 20
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(cls=ProjectCommand, context_settings={"show_default": True})
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--shrink",

@@ -34,6 +34,7 @@ from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import program
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
 from deepcruiser.errors import DeepCruiserError, InputError
@@ -43,7 +44,7 @@ from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(cls=ProjectCommand, context_settings={"show_default": True})
 @click.option(
     "--system",
     required=True,

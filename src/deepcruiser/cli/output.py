@@ -37,8 +37,10 @@ def end_with_status(command: Callable[[], Any]) -> None:
     try:
         status = command()
     except click.ClickException as error:
-        error.show()
-        status = WRONG_USE
+        ctx, message = getattr(error, "ctx", None), error.format_message()
+        if ctx is not None:
+            say(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
+        status = _fail(message[:1].lower() + message[1:].removesuffix("."))
     except DeepCruiserError as error:
         status = _fail(str(error))
     except SystemExit:

@@ -13,13 +13,14 @@ from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.stream import Progress
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @options.system
 @options.data("Training data: a corpus on disk, or FILE.py:NAME.")
 @options.output("The profile to write.")

@@ -24,6 +24,7 @@ from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
 from deepcruiser.cli.output import say
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.replay_suite import replay_suite
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
@@ -35,7 +36,7 @@ from deepcruiser.trace import System
 from deepcruiser.transformations import AddBackgroundNoise
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
 @click.option("--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own.")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from deepcruiser.cli.output import say
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.junit import write_junit
 from deepcruiser.report.page import write_page
@@ -15,7 +16,7 @@ from deepcruiser.report.sections import collect
 from deepcruiser.report.text import as_markdown, as_text
 
 
-@click.command()
+@click.command(cls=ProjectCommand)
 @click.argument("folders", metavar="FOLDER...", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
     "-o",

@@ -44,8 +44,8 @@ def system_from(given: str) -> System:
             f"--system {given!r} is not a system: give file.py:name, a model file ({', '.join(ADAPTERS)}), "
             f"'process: program arguments', or a built-in system ({built_in})"
         )
-    value = _object(given)
-    if _is_network(value):
+    value = object_from(given)
+    if is_network(value):
         raise InputError(
             f"{given!r} is a bare {type(value).__name__}: wrap it, "
             "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that"
@@ -59,7 +59,7 @@ def system_from(given: str) -> System:
     raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
 
 
-def _is_network(value: Any) -> bool:
+def is_network(value: Any) -> bool:
     """Whether this is a PyTorch module. It cannot be one if torch has not been imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
@@ -74,7 +74,7 @@ def data_from(given: str) -> Iterable[Any]:
         return builtin.data(given)
     if ".py:" not in given:
         return read_corpus(given)
-    value = _object(given)
+    value = object_from(given)
     if callable(value):
         with _running(given):
             value = value()
@@ -98,7 +98,7 @@ def mutations_from(given: str) -> Mutations:
         raise InputError(
             f"--mutations {given!r} is neither file.py:name nor a built-in name ({', '.join((*READY_MADE, *BUILT_IN))})"
         )
-    value = _object(given)
+    value = object_from(given)
     if inspect.isroutine(value) or isinstance(value, type):
         with _running(given):
             value = value()
@@ -126,7 +126,7 @@ def guide_from(given: str) -> Guide:
     return Guide(criteria or (BSCov,), keep)
 
 
-def _object(given: str) -> Any:
+def object_from(given: str) -> Any:
     """The object that `file.py:name` names. The file is run like any Python script.
 
     Its folder is added to the import path, so that it can import its neighbours, in worker processes too.

@@ -21,6 +21,7 @@ from deepcruiser.campaign.verdict import verdict
 from deepcruiser.cli.campaign_options import load_data, oracle_options, spec_from
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import watching
+from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.oracles import Oracle
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from deepcruiser.report.seed_listing import ListedSeed
 
 
-@click.command(context_settings={"show_default": True})
+@click.command(cls=ProjectCommand, context_settings={"show_default": True})
 @click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
 @click.option("--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME.")
 @click.option("-o", "--output", required=True, metavar="PAGE.html", type=click.Path(path_type=Path), help="The page.")

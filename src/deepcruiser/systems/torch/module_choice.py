@@ -85,12 +85,13 @@ def _layers(module: nn.Module) -> tuple[int, int]:
     return 1, 1
 
 
-def _recurrent_names(net: nn.Module) -> list[str]:
+def recurrent_names(net: nn.Module) -> list[str]:
+    """The names of the recurrent modules, in the order in which the network has them."""
     return [name for name, module in net.named_modules() if isinstance(module, nn.RNNBase | nn.RNNCellBase)]
 
 
 def _last_recurrent(net: nn.Module) -> str:
-    names = _recurrent_names(net)
+    names = recurrent_names(net)
     if not names:
         raise InputError(
             f"no recurrent module (nn.RNN, nn.LSTM, nn.GRU or a cell) in {type(net).__name__}; "
@@ -105,7 +106,7 @@ def _module(net: nn.Module, name: str) -> nn.Module:
     try:
         return net.get_submodule(name)
     except AttributeError:
-        names = _recurrent_names(net)
+        names = recurrent_names(net)
         known = f"its recurrent modules are: {_listed(names)}" if names else f"none is recurrent; {_modules(net)}"
         raise InputError(f"no module '{name}' in {type(net).__name__}; {known}") from None
 

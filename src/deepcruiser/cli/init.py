@@ -1,0 +1,216 @@
+"""deepcruiser init: write a wrapper and a project file for a network, and try three inputs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from deepcruiser.atomic import atomic_write
+from deepcruiser.audio import Audio
+from deepcruiser.cli import builtin, options
+from deepcruiser.cli.output import say
+from deepcruiser.cli.project import PROJECT
+from deepcruiser.cli.resolve import data_from, is_network, object_from, system_from
+from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.report.format import quoted
+from deepcruiser.stream import input_of
+from deepcruiser.systems.by_suffix import ADAPTERS, is_model_file
+from deepcruiser.trace import Run, System
+
+#: Inputs that are run to see whether everything fits.
+TRIED = 3
+WRAPPER = '''"""{source} as DeepCruiser runs it; written by `deepcruiser init`, and yours to change."""
+
+import deepcruiser as dc
+{imports}
+system = dc.{adapter}(
+    {network},
+{options})
+'''
+#: What the options of an adapter are, for those that were not given.
+_OPTIONS = {
+    "state": "# state=...,  # the recurrent layer whose state is recorded: {layers}",
+    "rate": "# rate=16_000,  # recordings at another rate are resampled",
+    "features": "# features=...,  # a function from an input to what the network reads, [time, size]",
+    "transcribe": "# transcribe=...,  # a function from its output for one input to a text, a label or spans",
+}
+
+
+@click.command()
+@click.argument("source", metavar="NETWORK")
+@click.option("--state", metavar="NAME", help="The recurrent layer whose state is recorded.  [default: the last one]")
+@click.option("--data", metavar="PATH", help="Test inputs, to cover and to fuzz: a corpus, or FILE.py:NAME.")
+@click.option("--train", metavar="PATH", help="Training inputs, to profile.  [default: the test inputs]")
+@click.option("--features", metavar="FILE.py:NAME", help="The function from an input to what the network reads.")
+@click.option("--transcribe", metavar="FILE.py:NAME", help="The function from the network's output to the answer.")
+@click.option("--rate", type=int, metavar="HZ", help="The sample rate of the recordings that the network reads.")
+@options.json_output()
+def init(source: str, data: str | None, train: str | None, as_json: bool, **given: Any) -> None:
+    """Write a project file for a network, so that the other commands need no options.
+
+    \b
+    deepcruiser init asr.py:net --data speech/test --train speech/train \\
+                     --features asr.py:log_mel --transcribe asr.py:greedy
+    deepcruiser profile
+    deepcruiser cover
+    deepcruiser fuzz
+
+    NETWORK is FILE.py:NAME (a PyTorch module, a Keras model, or a system already), a model file, 'process: COMMAND', or
+    a built-in system. A network gets a wrapper, NAME_system.py, which says how it is run. In a terminal, init asks
+    for --data, --features and --transcribe where they are needed and were not given.
+    """
+    if Path(PROJECT).exists():
+        raise FileError(f"there is a {PROJECT} in this folder already: edit it, or remove it first")
+    ask = sys.stdin.isatty() and not as_json
+    if builtin.is_built_in(source):
+        data, train = data or source, train or (f"{source}:profile" if source == "english" else source)
+    if data is None:
+        data = _ask("Test inputs (a folder, a list, or FILE.py:NAME)", ask=ask)
+        if not data:
+            raise click.UsageError("give --data: a folder of recordings, a list of texts, or FILE.py:NAME")
+    items = list(islice(data_from(data), TRIED))
+    adapter, network, imports, layers = _network(source)
+    name = "system"
+    if adapter:
+        for option in ("features", "transcribe"):
+            if given[option] is None:
+                given[option] = _ask(f"The function for {option} (FILE.py:NAME; empty for none)", ask=ask)
+        name = str(_write_wrapper(source, adapter, network, imports, layers, given))
+        source = f"{name}:system"
+    try:
+        system = system_from(source)
+        runs = system.run([input_of(item) for item in items])
+    except Exception as error:  # whatever the user's network raises
+        kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
+        raise InputError(
+            f"{source} cannot run the first {len(items)} inputs: {kind}{error}"
+            + (f"; mend {name}, then run deepcruiser init {source} --data {data}" if adapter else "")
+        ) from error
+    values = _project(source, data, train or data, input_of(items[0]), runs)
+    with atomic_write(PROJECT) as file:
+        file.write(_toml(values).encode())
+    if as_json:
+        say(json.dumps({"system": source, "project": PROJECT, "values": values}, indent=2))
+        return
+    _report(system, items, runs)
+    say(f"Wrote {PROJECT}{f' and {name}' if adapter else ''}. Next: deepcruiser profile, then cover, then fuzz")
+
+
+def _ask(question: str, *, ask: bool) -> str | None:
+    return click.prompt(question, default="", show_default=False) or None if ask else None
+
+
+def _network(source: str) -> tuple[str, str, str, str]:
+    """The adapter, the network, the import and the recurrent layers; none for what is a system already."""
+    last = "the last one if left out"
+    if is_model_file(source) and ADAPTERS[Path(source).suffix.lower()][1] != "DeepSpeechSystem":
+        if not Path(source).is_file():
+            raise FileError(f"there is no file {source!r}")
+        return ADAPTERS[Path(source).suffix.lower()][1], repr(source), "", last
+    if ".py:" not in source or builtin.is_built_in(source):
+        return "", "", "", ""
+    value = object_from(source)
+    file, _, name = source.rpartition(":")
+    imported = f"from {Path(file).stem} import {name}\n"
+    if is_network(value):
+        from deepcruiser.systems.torch.module_choice import recurrent_names
+
+        names = ", ".join(each or repr("") for each in recurrent_names(value))
+        return "TorchSystem", f"{name}.eval()", imported, f"{names or 'none was found, name a module'}; {last}"
+    keras = sys.modules.get("keras")
+    if keras is not None and isinstance(value, keras.Model):
+        return "KerasSystem", name, imported, last
+    return "", "", "", ""
+
+
+def _write_wrapper(
+    source: str, adapter: str, network: str, imports: str, layers: str, given: Mapping[str, Any]
+) -> Path:
+    """Write the wrapper beside the network, so that it can import it."""
+    file = Path(source.rpartition(":")[0] if ".py:" in source else source)
+    path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
+    if path.exists():
+        raise FileError(f"there is a {path} already: run deepcruiser init {path}:system, or remove it first")
+    lines = []
+    for option, comment in _OPTIONS.items():
+        value = given[option]
+        if option in ("features", "transcribe") and value is not None:
+            where, _, function = str(value).rpartition(":")
+            if not where.endswith(".py"):
+                raise InputError(f"--{option} {value!r} is not of the form FILE.py:NAME")
+            object_from(str(value))
+            imports += f"from {Path(where).stem} import {function}\n"
+            lines.append(f"{option}={function},")
+        else:
+            lines.append(comment.format(layers=layers) if value is None else f"{option}={value!r},")
+    text = WRAPPER.format(
+        source=source,
+        imports=imports,
+        adapter=adapter,
+        network=network,
+        options="".join(f"    {line}\n" for line in lines),
+    )
+    with atomic_write(path) as out:
+        out.write(text.encode())
+    return path
+
+
+def _project(source: str, data: str, train: str, value: Any, runs: list[Run]) -> dict[str, Any]:
+    """The keys of the project file, as they follow from an input and its answer."""
+    name = Path(source.rpartition(":")[0] or source).stem.removesuffix("_system").strip() or "campaign"
+    name = "campaign" if source.startswith("process:") else name
+    values: dict[str, Any] = {"system": source, "train": train, "data": data}
+    traces = [run.trace for run in runs if run.trace is not None]
+    if traces:
+        size = min(traces[0].size, traces[0].input_size)
+        values |= {"profile": f"{name}.profile", "partitions": 20} | ({"components": size} if size < 3 else {})
+    else:
+        values["guide"] = "none"
+    if builtin.own_mutations(source) if builtin.is_built_in(source) else None:
+        values["mutations_source"] = source
+    elif isinstance(value, str):
+        values["mutations"] = "text"
+    elif not isinstance(value, Audio):
+        values["mutations"] = "series"
+    answer = runs[0].output
+    if isinstance(answer, list) and all(isinstance(span, list | tuple) and len(span) == 2 for span in answer):
+        values["oracle"] = {"type": "SpanDisagreement", "below": 0.5}
+    elif isinstance(answer, str) and isinstance(value, Audio):
+        values["oracle"] = {"type": "WordErrorRate", "above": 0.3}
+    else:
+        values["oracle"] = {"type": "Disagreement"}
+    return {**values, "runs": 500, "folder": f"runs/{name}"}
+
+
+_COMMENTS = {
+    "train": "what `deepcruiser profile` runs",
+    "data": "what `deepcruiser cover` runs, and the seeds of `deepcruiser fuzz`",
+    "partitions": "intervals per component of a state",
+    "oracle": "when a test has failed",
+    "runs": "when `deepcruiser fuzz` stops",
+    "folder": "the campaign; `findings`, `report` and `replay` read it",
+}
+
+
+def _toml(values: Mapping[str, Any]) -> str:
+    lines = ["# Every command in this folder reads this file; what is typed comes first. See docs/project.md."]
+    for key, value in values.items():
+        inner = ", ".join(f"{name} = {json.dumps(each)}" for name, each in value.items()) if key == "oracle" else ""
+        shown = f"{{ {inner} }}" if inner else json.dumps(value)
+        lines.append(f"{key} = {shown}" + (f"  # {_COMMENTS[key]}" if key in _COMMENTS else ""))
+    return "\n".join(lines) + "\n"
+
+
+def _report(system: System, items: list[Any], runs: list[Run]) -> None:
+    say(f"{system}: the first {len(runs)} inputs")
+    for position, (item, run) in enumerate(zip(items, runs, strict=True)):
+        label = getattr(item, "text", None)
+        right = "" if label is None else f", expected {quoted(label)}"
+        steps = "no states" if run.trace is None else f"{run.trace}"
+        say(f"  {getattr(item, 'id', position)}: {quoted(run.output)}{right}; {steps}")
