@@ -6,18 +6,22 @@ import json
 import re
 import shutil
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Event, Seeded
+from deepcruiser.campaign.paths import keep_paths, read_paths
 from deepcruiser.criteria import FIVE, Criterion
+from deepcruiser.findings.region import parting
 from deepcruiser.report import page as page_module
 from deepcruiser.report import sections, server, text
 from deepcruiser.report.data import CampaignData, ReportData
@@ -150,17 +154,79 @@ def test_reading_on_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
 
 
 def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None:
-    toy.campaign(tmp_path, runs=96)
-    space, model = CampaignData(tmp_path).fold(VisitedCells).picture(), toy.model()
+    """Each place has its cells of training and boundary, how many are covered, and the failing tests through it."""
+    campaign, model = toy.campaign(tmp_path, runs=96), toy.model()
+    space = CampaignData(tmp_path).fold(VisitedCells).picture()
     assert space is not None
     cells = model.grid.decode(model.states)
+    known = set(map(tuple, cells.tolist()))
+
+    def visited(events: list[Any]) -> set[tuple[int, ...]]:
+        codes = [np.concatenate([model.states[e.visits.states], e.visits.outside]) for e in events if e.visits]
+        return set(map(tuple, model.grid.decode(np.concatenate(codes)).tolist()))
+
+    seeds = visited([event for event in campaign.seeds if event.outcome == "kept"])
+    passed = visited([run for run in campaign.runs if run.outcome in ("kept", "dropped")]) - seeds
     for pair in space["pairs"]:
         assert pair["coarse"] == 1
-        rows = {(x, y): counts for x, y, *counts in pair["rows"]}
-        for x, y in {(cell[pair["x"]], cell[pair["y"]]) for cell in cells.tolist()}:
-            assert rows[x, y][0] == ((cells[:, pair["x"]] == x) & (cells[:, pair["y"]] == y)).sum()
-        assert sum(counts[0] for counts in rows.values()) == len(model.states)
+        x, y = pair["x"], pair["y"]
+        rows = {(a, b): counts for a, b, *counts in pair["rows"]}
+
+        def counted(some: set[tuple[int, ...]], x: int = x, y: int = y) -> Counter[tuple[int, int]]:
+            return Counter((cell[x], cell[y]) for cell in some)
+
+        parts = (known, None, seeds & known, passed & known, None, (seeds | passed) - known)
+        for column, part in enumerate(parts):
+            if part is not None:
+                assert {at: counts[column] for at, counts in rows.items() if counts[column]} == counted(part)
         assert sum(counts[1] for counts in rows.values()) == len(model.boundary(2))
+        through: dict[str, list[int]] = {}
+        for test in campaign.failed:
+            for a, b in counted(visited([test])):
+                through.setdefault(f"{a},{b}", []).append(test.number)
+        assert pair["through"] == {at: [len(tests), *tests[:12]] for at, tests in through.items()}
+
+
+def test_the_path_of_a_failing_test_is_that_of_running_it_again(tmp_path: Path) -> None:
+    campaign, system, model = toy.campaign(tmp_path), toy.Reader(), toy.model()
+    assert all("path" not in test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"])
+    worst = campaign.failed[0]
+    keep_paths(campaign, system, [worst])
+    (shown,) = [
+        test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"] if "path" in test
+    ]
+    assert shown["number"] == worst.number
+    seed = next(seed.input for seed in toy.seeds() if seed.id == worst.seed)
+    traces = [run.traced for run in system.run([seed, worst.make()])]
+    for which, trace in zip(("seed", "test"), traces, strict=True):
+        cells = model.cells(trace)[0]
+        assert shown["path"][which]["cells"] == cells.tolist()
+        known = [int(code in set(model.states.tolist())) for code in model.grid.encode(cells).tolist()]
+        assert shown["path"][which]["known"] == "".join(map(str, known))
+    expected = parting(model, *traces)
+    assert shown["path"]["parting"] == (None if expected is None else expected.step)
+    file = tmp_path / "paths" / f"{worst.number:06}.json"
+    for damage in ("{", "[]", '{"sha256": "00"}', file.read_text().replace('"cells":[[', '"cells":[[1,')):
+        file.write_text(damage)
+        assert all(
+            "path" not in test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"]
+        )
+
+
+def test_the_text_written_so_far_grows_with_the_steps(tmp_path: Path) -> None:
+    campaign = reports.sound_campaign(tmp_path, runs=16)
+    keep_paths(campaign, reports.listener(), campaign.failed[:1])
+    assert campaign.model is not None
+    paths = read_paths(tmp_path, campaign.failed[0], campaign.model)
+    assert paths is not None
+    (run,) = reports.listener().run([campaign.failed[0].make()])
+    assert run.traced.outputs is not None
+    written = dict(paths.test.texts)
+    text = ""
+    for step in range(1, len(run.traced.outputs) + 1):
+        text = written.get(step, text)
+        assert text == reports.words(torch.as_tensor(run.traced.outputs[:step]))
+    assert text == campaign.failed[0].output
 
 
 def test_many_cells_are_drawn_coarser_and_none_is_lost() -> None:

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.campaign.paths import keep_paths
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.sections import SECTIONS
@@ -57,9 +58,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("runs")
-    assert len(reports.sound_campaign(folder / "sounds").failed) > 25, "one page of the table holds them all"
+    sounds = reports.sound_campaign(folder / "sounds")
+    assert len(sounds.failed) > 25, "one page of the table holds them all"
+    keep_paths(sounds, reports.listener(), sounds.failed[:1])
     reports.sound_campaign(folder / "unguided", guide="none", runs=48)
-    toy.campaign(folder / "texts")
+    texts = toy.campaign(folder / "texts")
+    keep_paths(texts, toy.Reader(), texts.failed)
     reports.series_campaign(folder / "series")
     toy.campaign(folder / "nothing", runs=16, oracle=dc.WordErrorRate(above=99))
     made = {name: folder / name / "report.html" for name in ("sounds", "texts", "series", "nothing")}
@@ -199,6 +203,83 @@ def test_a_spectrogram_is_the_fourier_transform(opened: Callable[[str], Any]) ->
         window = np.hanning(257)[:256]
         power = np.abs(np.fft.fft(samples[centre - 128 : centre + 128] * window)[:128]) ** 2
         assert np.reshape(found, (128, 5))[::-1, column] == pytest.approx(10 * np.log10(power + 1e-9), abs=0.01)
+
+
+def test_the_path_follows_the_sound_and_the_steps(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser = opened("sounds")
+    path = page_data(pages["sounds"])["failures"][0]["path"]
+    steps = len(path["test"]["cells"]) - 1
+    eventually(lambda: browser.find_elements("css selector", ".trace canvas"))
+    assert f"They part at step {path['parting']} " in texts(browser, ".trace .answer")[0]
+    assert step_of(browser).startswith(f"step {path['parting']} of {steps}, ")
+    slider = find(browser, ".trace input[type=range]")
+    set_step = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
+    for step in (0, steps // 2, steps):
+        browser.execute_script(set_step, slider, step)
+        eventually(lambda: step_of(browser).startswith(f"step {step} of "))  # noqa: B023
+        written = [text for at, text in path["test"]["texts"] if at <= step]
+        assert texts(browser, ".trace .pair > div:nth-child(2) .answer") == [written[-1] if written else "(nothing)"]
+        cell = ", ".join(map(str, path["test"]["cells"][step]))
+        assert f"cell ({cell})" in texts(browser, ".trace .pair > div:nth-child(2) .mark")[0]
+    seconds = float(find(browser, ".sounds input[type=range]").get_attribute("value"))
+    assert seconds == pytest.approx(page_data(pages["sounds"])["failures"][0]["input"]["mutant"]["seconds"], abs=0.02)
+    browser.execute_script(set_step, slider, 0)
+    find(browser, ".sounds .play").click()
+    eventually(lambda: not step_of(browser).startswith("step 0 "))
+    browser.execute_script("for (const audio of document.querySelectorAll('audio')) audio.pause()")
+
+
+def test_the_path_of_a_text_is_played_and_its_symbols_shown(opened: Callable[[str], Any]) -> None:
+    browser = opened("texts")
+    eventually(lambda: browser.find_elements("css selector", ".trace canvas"))
+    back, play, forward = (
+        f".trace button[aria-label='Step {way}']" if way else ".trace .tools button" for way in ("back", "", "forward")
+    )
+    symbol = ".trace .pair > div:nth-child(2) ins"
+    text = browser.execute_script("return textOf(table.data.failures.find((test) => table.open.has(idOf(test))))")
+    slider = find(browser, ".trace input[type=range]")
+    browser.execute_script("arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider)
+    find(browser, forward).click()
+    find(browser, forward).click()
+    assert (step_of(browser), texts(browser, symbol)) == (f"step 2 of {len(text)}", [text[1]])
+    find(browser, back).click()
+    assert (step_of(browser), texts(browser, symbol)) == (f"step 1 of {len(text)}", [text[0]])
+    find(browser, play).click()
+    eventually(lambda: step_of(browser) == f"step {len(text)} of {len(text)}")
+
+
+def step_of(browser: Any) -> str:
+    return str(texts(browser, ".trace .tools .time")[0])
+
+
+def test_a_cell_leads_to_the_failing_tests_through_it(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser = opened("sounds")
+    from selenium.webdriver import ActionChains
+
+    (pair, *_) = page_data(pages["sounds"])["state_space"][0]["pairs"]
+    place, (count, *numbers) = max(pair["through"].items(), key=lambda item: item[1][0] if item[1][0] < 13 else 0)
+    x, y = (int(part) for part in place.split(","))
+    for chart in (".trace .chart", "#state-space-chart"):
+        over = eventually(lambda: browser.find_elements("css selector", f"{chart} .u-over"))[0]  # noqa: B023
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", over)
+        at = browser.execute_script(
+            """
+            const chart = arguments[0].closest(".chart").cells;
+            return [chart.valToPos(arguments[1] + 0.5, "x"), chart.valToPos(arguments[2] + 0.5, "y")];
+            """,
+            over, x, y,
+        )  # fmt: skip
+        box = over.size
+        offset = round(at[0] - box["width"] / 2), round(at[1] - box["height"] / 2)
+        ActionChains(browser).move_to_element_with_offset(over, *offset).click().perform()
+        shown = eventually(
+            lambda: f"cell=0%2F1-2%2F{x}%2C{y}" in browser.current_url and texts(browser, "tr.row td:first-child")
+        )
+        assert set(map(int, shown)) == set(numbers)
+        assert count == len(numbers)
+        find(browser, "#failures-tools button").click()
+        eventually(lambda: "cell=" not in browser.current_url)
+        browser.execute_script("table.open.add(idOf(table.data.failures[0])); table.draw()")
 
 
 def test_findings_come_first_and_lead_to_their_tests(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:

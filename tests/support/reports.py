@@ -61,9 +61,13 @@ class Recording:
         return dc.Audio(0.08 * voice * np.abs(np.sin(2 * np.pi * rng.uniform(1, 3) * t)), 8000)
 
 
+def listener() -> dc.TorchSystem:
+    return dc.TorchSystem(Listener().eval(), "lstm", features=bands, transcribe=words)
+
+
 def sound_campaign(folder: Path, **options: Any) -> dc.CampaignRecord:
     """Sounds of a second; what the network says of them is full of markup."""
-    system = dc.TorchSystem(Listener().eval(), "lstm", features=bands, transcribe=words)
+    system = listener()
     seeds = [Recording(f"say-{i}", i) for i in range(6)]
     model = dc.profile(system, [seed.input for seed in seeds], exact=True).abstract(8)
     options = {"oracle": dc.WordErrorRate(above=0.3), "runs": 96, "workers": 0, **options}

@@ -18,6 +18,7 @@ import click
 from deepcruiser.campaign.database import DATABASE
 from deepcruiser.campaign.fuzz import fuzz as fuzz_system
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
@@ -190,6 +191,8 @@ def fuzz(
             command = spec.command_line(str(output), program=program(ctx))
             say(f"Interrupted. Everything reported so far is saved. Resume with: {command}", err=True)
             sys.exit(130)
+    if record.stopped != "interrupted":
+        keep_paths(record, system, record.failed[:WORST])
     result = summary(record)
     if as_json_lines:
         say(json.dumps({"type": "summary", **result}), file=out)

@@ -19,6 +19,7 @@ from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.spec import CampaignSpec
@@ -64,7 +65,8 @@ def replay(
     deepcruiser replay tests/asr_regressions        a regression suite
 
     Makes each input from its seed and its recipe, runs the system on it, and compares the input, the answer and the
-    states with what was stored. With another system, tests that no longer fail are reported as fixed.
+    states with what was stored. With another system, tests that no longer fail are reported as fixed. Keeps the paths
+    of the tests through the states, the named ones or the worst ten, for `deepcruiser report` to show.
 
     Exit status: 0 no test still fails, 1 at least one does, 2 wrong use.
     """
@@ -80,10 +82,13 @@ def replay(
         if other and not as_json_text:
             change = f" ({opened.change})" if opened.change else ""
             say(f"this is not the campaign's system{change}: states are not compared")
-        results = []
+        results: list[tuple[FailedTest, Replay]] = []
         for test in [record[number] for number in numbers] or record.failed:
             moved = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
             result = moved.replay(network, limit_seconds=record.spec.limit_seconds)
+            if numbers or len(results) < WORST:
+                with contextlib.suppress(OSError):  # a folder that is only to be read
+                    keep_paths(record, network, [moved])
             results.append((test, replace(result, value=None)))  # which may be large
             if save is not None:
                 _write(save, result)

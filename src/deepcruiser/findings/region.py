@@ -68,12 +68,16 @@ class Parting:
 
 
 def parting(model: AbstractModel, seed: Trace, mutant: Trace) -> Parting | None:
-    """Where a test parts from its seed; None if their cells never differ.
+    """Where a test parts from its seed; None if their cells never differ."""
+    return parting_of(model, model.cells(seed)[0], model.cells(mutant)[0])
+
+
+def parting_of(model: AbstractModel, before: IntArray, now: IntArray) -> Parting | None:
+    """The same from the cells of seed and test.
 
     Each step of the test is compared with the step of the seed at the same share of its length. If the two meet again
     at the end, it is the beginning of the longest stretch in which they differ.
     """
-    before, now = model.cells(seed)[0], model.cells(mutant)[0]
     last = len(now) - 1
     partners = np.rint(np.arange(len(now)) * ((len(before) - 1) / max(1, last))).astype(np.int64)
     differs = (now != before[partners]).any(axis=1)

@@ -85,6 +85,11 @@ class Adapter(ABC):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.label}, {self.state_name})"
 
+    @property
+    def transcribe(self) -> Callable[[Any], Any] | None:
+        """What makes the answer of the network's output; of the output's first steps, the answer so far."""
+        return self._transcribe
+
     @cached_property
     def fingerprint(self) -> str:
         """A text that changes with the network or the choice of its state; computed once, when first needed."""

@@ -98,6 +98,7 @@ function details(test, data, sounds) {
       part(got, ...(wrong ? oneSide(test, 1) : [plain(test.output)])),
     ),
     input.node,
+    showTrace(test, data, input.pair),
     element("h4", {}, `Recipe: changes to the seed ${test.seed}, in order`),
     element("ol", { class: "recipe" }, ...test.recipe.map((step) => element("li", {}, element("code", {}, step)))),
     ...(test.replay ? [element("h4", {}, "Replay it"), commandBox(test.replay)] : []),

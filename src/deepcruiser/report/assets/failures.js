@@ -139,7 +139,9 @@ function filters(data, sounds, tools) {
       setFilter("cell", "");
       filters(data, sounds, tools);
     };
-    tools.append(element("button", { type: "button", class: "quiet", onclick: drop }, `through cell ${table.filters.cell} ✕`));
+    const { count, numbers, text } = testsThrough(data, table.filters.cell);
+    const some = count > numbers.length ? `the worst ${numbers.length} of ${number.format(count)} ` : "";
+    tools.append(element("button", { type: "button", class: "quiet", onclick: drop }, `${some}through ${text} ✕`));
   }
 }
 
@@ -147,13 +149,14 @@ function selected(data) {
   const wanted = table.filters;
   const words = wanted.q.toLowerCase().split(/\s+/).filter(Boolean);
   const finding = (data.findings || []).find((each) => each.id === wanted.finding);
+  const through = wanted.cell && testsThrough(data, wanted.cell);
   const matches = data.failures.filter((test) => {
-    if (table.once && test.again) return false;
+    if (table.once && !through && test.again) return false;
     if (wanted.kind && test.kind !== wanted.kind) return false;
     if (wanted.change && !test.kinds.includes(wanted.change)) return false;
     if (wanted.where && test.elsewhere !== wanted.where) return false;
     if (finding && !(test.campaign === finding.campaign && finding.tests.includes(test.number))) return false;
-    if (wanted.cell && !passes(data, test, wanted.cell)) return false;
+    if (through && !(test.campaign === through.campaign && through.numbers.includes(test.number))) return false;
     test.words ??= [
       test.number,
       test.seed,
@@ -176,10 +179,6 @@ function selected(data) {
     .map((test, i) => [key(test), i, test])
     .sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1]))
     .map((each) => each[2]);
-}
-
-function passes() {
-  return true;
 }
 
 function plain(value) {

@@ -2,12 +2,14 @@
 // The state space: the cells along two components, coloured by who visited them. uPlot does axes, zoom and cursor.
 
 const LAYERS = [
-  { key: "training", text: "training only", index: 2, edge: true },
-  { key: "boundary", text: "boundary", index: 3, edge: true },
-  { key: "seeds", text: "seeds", index: 4 },
-  { key: "mutants", text: "new by mutants", index: 5 },
-  { key: "failing", text: "failing tests", index: 6, dot: true },
+  { key: "training", text: "training", edge: true },
+  { key: "boundary", text: "boundary", edge: true },
+  { key: "seeds", text: "covered by seeds" },
+  { key: "mutants", text: "added by mutants" },
+  { key: "failing", text: "failing tests" },
 ];
+/** The columns of a row. */
+const [X, Y, TRAINING, BOUNDARY, SEEDS, PASSED, FAILED, BEYOND] = [0, 1, 2, 3, 4, 5, 6, 7];
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 const stateSpaceView = { campaign: 0, pair: 0, hidden: new Set() };
 
@@ -33,44 +35,71 @@ function drawStateSpace(data) {
   const space = data.state_space[stateSpaceView.campaign];
   const pair = space.pairs[Math.min(stateSpaceView.pair, space.pairs.length - 1)];
   lead.textContent =
-    "Each square is a cell of the abstract model, projected onto two components. The cells around those that training " +
-    `visited are the boundary, ${space.steps} steps wide. Drag to zoom, double-click to reset.`;
+    "Each square stands for the cells of the abstract model that lie there along two components, and is filled as far as " +
+    `they are covered. The boundary is what lies up to ${space.steps} steps from the cells of training. ` +
+    "Click on a square for the failing tests that pass through it. Drag to zoom, double-click to reset.";
   stateSpaceTools(data, space, drawn, tools);
-  const ys = pair.rows.map((row) => row[1]);
-  const xs = pair.rows.map((row) => row[0]);
-  const bounds = { x: minMax(xs), y: minMax(ys) };
   const height = (width) => Math.max(300, Math.min(520, Math.round(width * 0.62)));
+  const chart = cellChart(place, space, pair, { height, hidden: stateSpaceView.hidden, campaign: stateSpaceView.campaign });
+  const cells = space.cells;
+  const summary =
+    `Training visited ${number.format(cells.training)} cells. The seeds visit ${number.format(cells.seeds)}, passing mutants ` +
+    `${number.format(cells.passed)} more (${number.format(space.outside)} of them outside training), failing tests ${number.format(cells.failed)}.`;
+  document.getElementById("state-space-note").textContent =
+    summary + (pair.coarse > 1 ? ` Each square stands for ${pair.coarse} × ${pair.coarse} intervals.` : "");
+  chart.root.setAttribute("aria-label", `Map of the state space: ${summary}`);
+}
+
+function stateSpaceTools(data, space, drawn, tools) {
+  const set = (name) => (chosen) => {
+    stateSpaceView[name] = Number(chosen);
+    drawStateSpace(data);
+  };
+  if (drawn.length > 1) {
+    const names = drawn.map(([, i]) => [i, data.campaigns[i].name]);
+    tools.append(choice("Campaign", names, stateSpaceView.campaign, set("campaign")));
+  }
+  if (space.pairs.length > 1) tools.append(choice("Components", pairNames(space), stateSpaceView.pair, set("pair")));
+  for (const layer of LAYERS) {
+    const look = { fill: colour(layer.key), edge: layer.edge ? colour("soft") : "" };
+    tools.append(
+      toggle(layer.text, look, !stateSpaceView.hidden.has(layer.key), (on) => {
+        stateSpaceView.hidden[on ? "delete" : "add"](layer.key);
+        drawStateSpace(data);
+      }),
+    );
+  }
+}
+
+function pairNames(space) {
+  return space.pairs.map((pair, i) => [i, `components ${pair.x + 1} and ${pair.y + 1}`]);
+}
+
+/** The squares of two components on axes; `over(u)` draws on top of them. */
+function cellChart(place, space, pair, { height, hidden, campaign, over = () => {} }) {
+  const [xs, ys] = [X, Y].map((column) => pair.rows.map((row) => row[column]));
+  const bounds = { x: minMax(xs), y: minMax(ys) };
+  const known = new Map(pair.rows.map((row) => [`${row[X]},${row[Y]}`, row]));
   const tip = element("div", { class: "tip", hidden: true });
-  const known = new Map(pair.rows.map((row) => [`${row[0]},${row[1]}`, row]));
   const named = (c) =>
     `component ${c + 1}` + (space.explained.length ? ` (${share(space.explained[c])} of the variance)` : "");
+  const range = (axis) => (u, a, b) => (a == null || !u.zoomed ? bounds[axis] : [a, b]);
+  const facet = (scale) => ({ scale, auto: true });
   const chart = new uPlot(
     {
       mode: 2,
       width: widthOf(place) || 600,
-      height: height(widthOf(place)),
+      height: height(widthOf(place) || 600),
       legend: { show: false },
-      scales: {
-        x: { time: false, range: (u, a, b) => (a == null || !u.zoomed ? bounds.x : [a, b]) },
-        y: { range: (u, a, b) => (a == null || !u.zoomed ? bounds.y : [a, b]) },
-      },
+      scales: { x: { time: false, range: range("x") }, y: { range: range("y") } },
       axes: [
-        axis(`${named(pair.x)}`, { size: 30, incrs: WHOLE }),
+        axis(named(pair.x), { size: 30, incrs: WHOLE }),
         axis(pair.x === pair.y ? "" : named(pair.y), { size: 46, incrs: WHOLE }),
       ],
       cursor: { drag: { x: true, y: true, uni: 20 }, points: { show: false }, x: false, y: false },
-      series: [
-        null,
-        {
-          facets: [
-            { scale: "x", auto: true },
-            { scale: "y", auto: true },
-          ],
-          paths: (u) => paintCells(u, pair),
-        },
-      ],
+      series: [null, { facets: [facet("x"), facet("y")], paths: (u) => paintCells(u, pair, hidden, over) }],
       hooks: {
-        setCursor: [(u) => stateSpaceTip(u, tip, known, space, pair)],
+        setCursor: [(u) => cellTip(u, tip, known, space, pair)],
         setSelect: [
           (u) => {
             u.zoomed = true;
@@ -81,20 +110,26 @@ function drawStateSpace(data) {
     [null, [xs, ys]],
     place,
   );
+  let [pressed, waiting] = [[0, 0], 0];
+  chart.over.addEventListener("mousedown", (event) => {
+    pressed = [event.clientX, event.clientY];
+  });
+  chart.over.addEventListener("click", (event) => {
+    const row = rowAt(chart, known);
+    const moved = Math.abs(event.clientX - pressed[0]) + Math.abs(event.clientY - pressed[1]) > 4;
+    clearTimeout(waiting); // a double click resets the zoom
+    if (event.detail === 1 && row && !moved && pair.through[`${row[X]},${row[Y]}`])
+      waiting = setTimeout(() => showThrough(campaign, pair, row), 250);
+  });
   chart.over.addEventListener("dblclick", () => {
     chart.zoomed = false;
     chart.setData(chart.data);
   });
   chart.over.append(tip);
-  fit(chart, place, height);
-  const cells = space.cells;
-  const summary =
-    `Training visited ${number.format(cells.training)} cells. The seeds visit ${number.format(cells.seeds)}, passing mutants ` +
-    `${number.format(cells.passed)} more (${number.format(space.outside)} of them outside training), failing tests ${number.format(cells.failed)}.`;
-  document.getElementById("state-space-note").textContent =
-    summary + (pair.coarse > 1 ? ` Each square stands for ${pair.coarse} × ${pair.coarse} cells.` : "");
   chart.root.setAttribute("role", "img");
-  chart.root.setAttribute("aria-label", `Map of the state space: ${summary}`);
+  place.cells = chart; // so that the tests can find a cell
+  fit(chart, place, height);
+  return chart;
 }
 
 function minMax(values) {
@@ -107,131 +142,111 @@ function minMax(values) {
   return [low - 0.5, high + 1.5];
 }
 
-function stateSpaceTools(data, space, drawn, tools) {
-  const again = () => drawStateSpace(data);
-  if (drawn.length > 1) {
-    tools.append(
-      choice(
-        "Campaign",
-        drawn.map(([, i]) => [i, data.campaigns[i].name]),
-        stateSpaceView.campaign,
-        (chosen) => {
-          stateSpaceView.campaign = Number(chosen);
-          again();
-        },
-      ),
-    );
-  }
-  if (space.pairs.length > 1) {
-    tools.append(
-      choice(
-        "Components",
-        space.pairs.map((pair, i) => [i, `components ${pair.x + 1} and ${pair.y + 1}`]),
-        stateSpaceView.pair,
-        (chosen) => {
-          stateSpaceView.pair = Number(chosen);
-          again();
-        },
-      ),
-    );
-  }
-  for (const layer of LAYERS) {
-    const look = { fill: colour(layer.key), edge: layer.edge ? colour("soft") : "" };
-    tools.append(
-      toggle(layer.text, look, !stateSpaceView.hidden.has(layer.key), (on) => {
-        stateSpaceView.hidden[on ? "delete" : "add"](layer.key);
-        again();
-      }),
-    );
-  }
+/** Shows the failing tests that pass through a square. */
+function showThrough(campaign, pair, row) {
+  table.filters = { ...NOTHING };
+  setFilter("cell", `${campaign}/${pair.x + 1}-${pair.y + 1}/${row[X]},${row[Y]}`);
+  document.getElementById("failures-tools").replaceChildren();
+  table.draw();
+  document.getElementById("failures").scrollIntoView();
 }
 
-/** The layer whose colour a square has. */
-function layerOf(row) {
-  for (const key of ["seeds", "mutants", "training", "boundary"]) {
-    const layer = LAYERS.find((each) => each.key === key);
-    if (row[layer.index] && !stateSpaceView.hidden.has(key)) return key;
-  }
-  return null;
+/** The failing tests of a place in the address, "campaign/components/place": how many, and the worst by number. */
+function testsThrough(data, cell) {
+  const [campaign, components, place] = cell.split("/");
+  const pair = data.state_space?.[campaign]?.pairs.find((each) => `${each.x + 1}-${each.y + 1}` === components);
+  const [count, ...numbers] = pair?.through[place] || [0];
+  return { campaign: Number(campaign), count, numbers, text: `components ${components} at (${place})` };
 }
 
-function paintCells(u, pair) {
-  const paths = Object.fromEntries(LAYERS.map((layer) => [layer.key, new Path2D()]));
+function paintCells(u, pair, hidden, over) {
+  const { ctx, bbox } = u;
   const side = Math.min(
     Math.abs(u.valToPos(1, "x", true) - u.valToPos(0, "x", true)),
     Math.abs(u.valToPos(1, "y", true) - u.valToPos(0, "y", true)),
   );
   const gap = side > 8 ? 1 : side > 4 ? 0.5 : 0;
+  const tints = Object.fromEntries(LAYERS.map((layer) => [layer.key, colour(layer.key)]));
+  const line = colour("line");
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  const dots = new Path2D();
   for (const row of pair.rows) {
-    const left = u.valToPos(row[0], "x", true),
-      right = u.valToPos(row[0] + 1, "x", true);
-    const bottom = u.valToPos(row[1], "y", true),
-      top = u.valToPos(row[1] + 1, "y", true);
-    if (
-      right < u.bbox.left ||
-      left > u.bbox.left + u.bbox.width ||
-      bottom < u.bbox.top ||
-      top > u.bbox.top + u.bbox.height
-    )
-      continue;
-    const layer = layerOf(row);
-    if (layer)
-      paths[layer].rect(
-        left + gap,
-        top + gap,
-        Math.max(0.8, right - left - 2 * gap),
-        Math.max(0.8, bottom - top - 2 * gap),
-      );
-    if (row[6] && !stateSpaceView.hidden.has("failing")) {
-      const radius = Math.max(1.2, side * 0.22),
-        x = (left + right) / 2,
-        y = (top + bottom) / 2;
-      paths.failing.moveTo(x + radius, y);
-      paths.failing.arc(x, y, radius, 0, 2 * Math.PI);
+    const [left, right] = [row[X], row[X] + 1].map((value) => u.valToPos(value, "x", true));
+    const [bottom, top] = [row[Y], row[Y] + 1].map((value) => u.valToPos(value, "y", true));
+    if (right < bbox.left || left > bbox.left + bbox.width || bottom < bbox.top || top > bbox.top + bbox.height) continue;
+    const box = [left + gap, top + gap, Math.max(0.8, right - left - 2 * gap), Math.max(0.8, bottom - top - 2 * gap)];
+    const known = row[TRAINING] > 0;
+    const base = known ? "training" : "boundary";
+    if (!hidden.has(base)) {
+      ctx.fillStyle = tints[base];
+      ctx.fillRect(...box);
+    }
+    // Filled from below, as far as its cells are covered.
+    const all = known ? row[TRAINING] : row[BOUNDARY] + row[BEYOND];
+    let filled = 0;
+    for (const [key, count] of [
+      ["seeds", known ? row[SEEDS] : 0],
+      ["mutants", known ? row[PASSED] : row[BEYOND]],
+    ]) {
+      if (!count || hidden.has(key)) continue;
+      const part = Math.min(count / all, 1 - filled) * box[3];
+      ctx.fillStyle = tints[key];
+      ctx.fillRect(box[0], box[1] + box[3] * (1 - filled) - part, box[2], part);
+      filled += part / box[3];
+    }
+    if (!row[TRAINING] && side > 5 && !hidden.has("boundary")) {
+      ctx.strokeStyle = line;
+      ctx.strokeRect(...box);
+    }
+    if (row[FAILED] && !hidden.has("failing")) {
+      const radius = Math.max(1.2, Math.min(6, side * 0.22));
+      dots.moveTo((left + right) / 2 + radius, (top + bottom) / 2);
+      dots.arc((left + right) / 2, (top + bottom) / 2, radius, 0, 2 * Math.PI);
     }
   }
-  u.ctx.save();
-  u.ctx.beginPath();
-  u.ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
-  u.ctx.clip();
-  for (const key of ["boundary", "training", "seeds", "mutants", "failing"]) {
-    u.ctx.fillStyle = colour(key);
-    u.ctx.fill(paths[key]);
-    if (key === "failing") {
-      u.ctx.strokeStyle = colour("paper");
-      u.ctx.lineWidth = 1;
-      u.ctx.stroke(paths[key]);
-    }
-    if (key === "boundary" && side > 5) {
-      u.ctx.strokeStyle = colour("line");
-      u.ctx.lineWidth = 1;
-      u.ctx.stroke(paths[key]);
-    }
-  }
-  u.ctx.restore();
+  ctx.fillStyle = tints.failing;
+  ctx.fill(dots);
+  ctx.strokeStyle = colour("paper");
+  ctx.stroke(dots);
+  over(u);
+  ctx.restore();
   return null;
 }
 
-function stateSpaceTip(u, tip, known, space, pair) {
+function rowAt(u, known) {
   const { left, top } = u.cursor;
-  const row = left < 0 ? null : known.get(`${Math.floor(u.posToVal(left, "x"))},${Math.floor(u.posToVal(top, "y"))}`);
+  if (left == null || left < 0) return null;
+  return known.get(`${Math.floor(u.posToVal(left, "x"))},${Math.floor(u.posToVal(top, "y"))}`);
+}
+
+function cellTip(u, tip, known, space, pair) {
+  const row = rowAt(u, known);
   tip.hidden = !row;
   if (!row) return;
   const width = (c) => ((space.upper[c] - space.lower[c]) / space.partitions) * pair.coarse;
-  const range = (c, i) =>
-    `${(space.lower[c] + i * width(c)).toFixed(2)} to ${(space.lower[c] + (i + 1) * width(c)).toFixed(2)}`;
-  const counts = [
-    [row[2], "visited in training"],
-    [row[3], "in the boundary"],
-    [row[4], "visited by seeds"],
-    [row[5], "new by mutants"],
-    [row[6], "visited by failing tests"],
+  const range = (c, i) => {
+    const [low, high] = [i, i + 1].map((place) => (space.lower[c] + place * width(c)).toFixed(2));
+    return element("div", {}, `component ${c + 1}: ${low} to ${high}`);
+  };
+  const counted = (count, one, many = `${one}s`) => `${number.format(count)} ${count === 1 ? one : many}`;
+  const covered = row[SEEDS] + row[PASSED];
+  const through = pair.through[`${row[X]},${row[Y]}`]?.[0] || 0;
+  const lines = [
+    row[TRAINING] ? `${counted(row[TRAINING], "cell")} of training, ${share(covered / row[TRAINING])} covered` : "not visited by training",
+    row[SEEDS] ? `${counted(row[SEEDS], "cell")} covered by seeds` : "",
+    row[PASSED] ? `${counted(row[PASSED], "cell")} added by mutants` : "",
+    row[BOUNDARY] ? `${counted(row[BOUNDARY], "cell")} of the boundary` : "",
+    row[BEYOND] ? `${counted(row[BEYOND], "cell")} beyond training visited` : "",
+    through ? `${counted(through, "failing test")}: click to list` : "",
   ];
   tip.replaceChildren(
-    element("b", {}, pair.x === pair.y ? `cell ${row[0]}` : `cell (${row[0]}, ${row[1]})`),
-    element("div", {}, `component ${pair.x + 1}: ${range(pair.x, row[0])}`),
-    pair.x === pair.y ? null : element("div", {}, `component ${pair.y + 1}: ${range(pair.y, row[1])}`),
-    ...counts.filter(([count]) => count).map(([count, what]) => element("div", {}, `${number.format(count)} ${what}`)),
+    element("b", {}, pair.x === pair.y ? `cell ${row[X]}` : `cell (${row[X]}, ${row[Y]})`),
+    range(pair.x, row[X]),
+    ...(pair.x === pair.y ? [] : [range(pair.y, row[Y])]),
+    ...lines.filter(Boolean).map((line) => element("div", {}, line)),
   );
   placeTip(u, tip);
 }

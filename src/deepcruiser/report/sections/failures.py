@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
-from deepcruiser.report.data import ReportData
+import numpy as np
+
+from deepcruiser.campaign.paths import CellPath, read_paths
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.findings.region import parting_of
+from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import failure_details, failure_text, markdown_table, quoted
 from deepcruiser.report.section import Data, Section
 
@@ -30,6 +36,8 @@ def _page_data(report: ReportData) -> list[dict[str, Any]]:
     for test in report.failures:
         campaign = report.campaigns[test["campaign"]]
         test = {**test, "input": campaign.inputs.of(test["number"], test["position"])}
+        if path := paths_of(campaign, test["number"]):
+            test["path"] = path
         key = test["campaign"], test.pop("sha256")
         del test["text"]  # which its pieces hold
         test |= {"again": True} if key in inputs else {}
@@ -39,6 +47,25 @@ def _page_data(report: ReportData) -> list[dict[str, Any]]:
             break
         shown.append(test)
     return shown
+
+
+def paths_of(campaign: CampaignData, number: int) -> dict[str, Any] | None:
+    """The paths of a failing test and its seed through the cells, and where they part, if they were kept."""
+    record = campaign.record
+    if not isinstance(record, CampaignRecord) or record.model is None:
+        return None
+    model = record.model
+    paths = read_paths(record.folder, record[number], model)
+    if paths is None:
+        return None
+    part = parting_of(model, paths.seed.codes, paths.test.codes)
+
+    def known(path: CellPath) -> str:
+        """A digit for each state: whether training visited its cell."""
+        return "".join("01"[visited] for visited in np.isin(model.grid.encode(path.codes), model.states).tolist())
+
+    sides = [{**asdict(path), "known": known(path)} for path in (paths.seed, paths.test)]
+    return {"seed": sides[0], "test": sides[1], "parting": None if part is None else part.step}
 
 
 def _text(data: Data) -> Iterator[str]:
@@ -82,7 +109,7 @@ FAILURES = Section(
     "Failing tests",
     _data,
     page_data=_page_data,
-    scripts=("sounds.js", "inputs.js", "details.js", "failures.js"),
+    scripts=("sounds.js", "inputs.js", "trace.js", "details.js", "failures.js"),
     text=_text,
     markdown=_markdown,
 )

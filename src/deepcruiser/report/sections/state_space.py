@@ -19,6 +19,8 @@ from deepcruiser.report.section import Data, Section, runs_known
 
 #: Width of the boundary that is drawn.
 STEPS = 2
+#: Failing tests that are named of those that pass through a place.
+_NAMED = 12
 #: A picture with more cells is drawn coarser.
 _MOST_CELLS = 6000
 _NOTHING = np.empty(0, np.int64)
@@ -65,16 +67,45 @@ class VisitedCells:
         if model is None or numbers is None:
             return None
         axes = model.projections.states
-        cells = [model.grid.decode(codes) for codes in self._layers(model).values()]
-        shown = min(3, axes.components)
+        cells = [model.grid.decode(codes) for codes in self._parts(model).values()]
+        shown = min(3, len(model.grid.lower))
         pairs = list(combinations(range(shown), 2)) or [(0, 0)]
         return {
             **numbers,
-            "pairs": [{"x": x, "y": y, **_projected(cells, x, y)} for x, y in pairs],
+            "pairs": [{"x": x, "y": y, **self._projected(cells, x, y)} for x, y in pairs],
             "lower": model.grid.lower[:shown].tolist(),
             "upper": model.grid.upper[:shown].tolist(),
             "explained": [float(v / axes.total_variance) for v in axes.variances[:shown] if axes.total_variance > 0],
         }
+
+    def _parts(self, model: AbstractModel) -> dict[str, IntArray]:
+        """The codes of the layers, of which those of seeds and mutants lie in training; then the rest of these two."""
+        layers = self._layers(model)
+        known = {who: np.isin(layers[who], model.states) for who in ("seeds", "passed")}
+        inside = {who: layers[who][is_known] for who, is_known in known.items()}
+        return {**layers, **inside, "beyond": np.concatenate([layers[who][~known[who]] for who in known])}
+
+    def _projected(self, cells: list[IntArray], x: int, y: int) -> dict[str, Any]:
+        """Rows of x, y and the number of cells of each part, and the failing tests that pass through each place."""
+        picture = _projected(cells, x, y)
+        return {**picture, "through": self._through(x, y, picture["coarse"])}
+
+    def _through(self, x: int, y: int, coarse: int) -> dict[str, list[int]]:
+        """For each place the number of failing tests that pass through it, and the worst of them by number."""
+        tests = [test for test in self._record.failed if test.visits is not None]
+        places: dict[str, list[int]] = {}
+        for test in tests:
+            assert test.visits is not None
+            model = test.visits.model
+            codes = np.concatenate([model.states[test.visits.states], test.visits.outside])
+            where = np.floor_divide(model.grid.decode(codes)[:, [x, y]], coarse)
+            where[:, 1] *= x != y
+            for a, b in set(map(tuple, where.tolist())):
+                place = places.setdefault(f"{a},{b}", [0])
+                place[0] += 1
+                if len(place) <= _NAMED:
+                    place.append(test.number)
+        return places
 
     def _layers(self, model: AbstractModel) -> dict[str, IntArray]:
         """The codes of the cells of each layer; mutants have those that no seed visits."""

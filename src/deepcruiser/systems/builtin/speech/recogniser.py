@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,11 @@ class English:
     @property
     def state_name(self) -> str:
         return self._system.state_name
+
+    @property
+    def transcribe(self) -> Callable[[Any], Any] | None:
+        """What makes a text of letters' scores."""
+        return self._system.transcribe
 
     @cached_property
     def fingerprint(self) -> str:
