@@ -341,24 +341,49 @@ def compare(campaigns: list[CampaignData]) -> dict[str, Any]:
     return collect(ReportData.of(campaigns))
 
 
-def test_campaigns_are_compared(tmp_path: Path) -> None:
-    for name, seed in (("a", 0), ("same", 0), ("other", 1)):
-        toy.campaign(tmp_path / name, seed=seed, runs=96)
-    same = compare([CampaignData(tmp_path / "a"), CampaignData(tmp_path / "same")])
-    assert {test["elsewhere"] for test in same["failures"]} == {"both"}
-    other = compare([CampaignData(tmp_path / "a"), CampaignData(tmp_path / "other")])
-    recipes = [{(t["seed"], *t["recipe"]) for t in other["failures"] if t["campaign"] == i} for i in (0, 1)]
-    for test in other["failures"]:
+def test_campaigns_are_judged_against_the_first_at_equal_runs(tmp_path: Path) -> None:
+    """A longer campaign of the same seed is the shorter one, as far as that goes."""
+    for name, seed, runs in (("a", 0, 64), ("longer", 0, 96), ("other", 1, 80)):
+        toy.campaign(tmp_path / name, seed=seed, runs=runs)
+    a, longer, other = (str(tmp_path / name) for name in ("a", "longer", "other"))
+    same = compare([CampaignData(a), CampaignData(longer)])
+    rows = {row["label"]: row for row in same["comparison"]["rows"]}
+    assert rows.pop("runs")["values"] == [64, 96]
+    for label, row in rows.items():
+        assert label.startswith("time") or row["values"][0] == row["values"][1], label
+        assert row["differences"][1]["better"] is None
+    assert "only the first 64 runs are compared" in same["comparison"]["sentences"][-1]
+    assert {test["elsewhere"] for test in same["failures"]} <= {"both", "new"}
+
+    judged = compare([CampaignData(longer), CampaignData(other)])
+    for row in judged["comparison"]["rows"]:
+        first, second = row["values"]
+        better = None
+        if row["label"] in ("BSCov", "2-SBCov", "BTCov", "ISCov", "WICov") or row["label"] in (
+            "failing tests", "different failing inputs", "seeds with a failure"
+        ):  # fmt: skip
+            better = second > first if second != first else None  # the same system and model: more is better
+        elif row["label"] == "first failure in run":
+            better = second < first if second != first else None
+        assert row["differences"][1]["better"] is better, row["label"]
+    (failing,) = [row["values"] for row in judged["comparison"]["rows"] if row["label"] == "failing tests"]
+    assert failing == [sum(test.number <= 80 for test in CampaignData(each).record.failed) for each in (longer, other)]
+    recipes = [{(t["seed"], *t["recipe"]) for t in judged["failures"] if t["campaign"] == i} for i in (0, 1)]
+    for test in judged["failures"]:
         known = (test["seed"], *test["recipe"]) in recipes[1 - test["campaign"]]
-        assert test["elsewhere"] == ("both" if known else "gone" if test["campaign"] else "new")
-    (coverage,) = [row for row in other["comparison"]["rows"] if row["label"] == "BSCov, all runs"]
-    first, second = coverage["values"]
-    assert coverage["differences"][1]["better"] == (second > first if second != first else None)
-    assert f"a has {len(recipes[0] - recipes[1]):,} failing tests that" in other["comparison"]["sentences"][-1]
-    result = report(tmp_path / "a", tmp_path / "other", "-o", tmp_path / "both.html")
+        assert test["elsewhere"] == ("both" if known else "new" if test["campaign"] else "gone")
+    result = report(longer, other, "-o", tmp_path / "both.html")
     assert result.exit_code == 0
-    assert "Comparison" in (tmp_path / "both.html").read_text()
-    assert "failing tests only here" in report(tmp_path / "a", tmp_path / "other", "--text").stdout
+    assert "Compared with" in (tmp_path / "both.html").read_text()
+    assert "better)" in report(longer, other, "--text").stdout
+
+    mended = toy.campaign(tmp_path / "mended", system=toy.Reader(1), model=toy.model(1), runs=64)
+    worse = compare([CampaignData(tmp_path / "mended"), CampaignData(a)])
+    (row,) = [row for row in worse["comparison"]["rows"] if row["label"] == "failing tests"]
+    assert row["values"][0] == len(mended.failed) != row["values"][1]
+    assert row["differences"][1]["better"] is (row["values"][1] < row["values"][0])  # another system: less is better
+    (row,) = [row for row in worse["comparison"]["rows"] if row["label"] == "BSCov"]
+    assert row["differences"][1]["better"] is None, "of another model"
 
 
 def test_a_section_is_added_by_its_module_and_the_list(

@@ -436,10 +436,19 @@ def test_the_code_to_copy_runs(opened: Callable[[str], Any], capsys: pytest.Capt
 
 def test_campaigns_side_by_side(opened: Callable[[str], Any]) -> None:
     browser = opened("compared")
-    assert "/unguided, " in find(browser, ".verdict").text
+    assert "/unguided is " in find(browser, ".verdict").text
+    assert texts(browser, "h1")[0].split("/")[1].startswith("unguided compared with ")
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    )
+    right = (
+        "return Math.max(...[...document.querySelectorAll('.compared *')].map(e => e.getBoundingClientRect().right))"
+    )
+    eventually(lambda: browser.execute_script(right) <= 390)
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     from selenium.webdriver.support.ui import Select
 
-    Select(find(browser, "#failures-tools select[aria-label='Found in']")).select_by_value("new")
+    Select(find(browser, "#failures-tools select[aria-label='Found in']")).select_by_value("gone")
     assert {text.split("\n")[0].split("/")[1] for text in texts(browser, "tr.row td:nth-child(4)")} == {"sounds"}
 
 

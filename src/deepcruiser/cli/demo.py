@@ -98,7 +98,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
         tell(f"   Replay it: {program(ctx)} replay {output / 'campaign'} {test['number']}")
     keep_paths(campaigns[0], system, campaigns[0].failed[:WORST])
     page = output / "report.html"
-    write_page([CampaignData(output / name) for name in CAMPAIGNS], page, embed=25)
+    write_page([CampaignData(output / name) for name in reversed(CAMPAIGNS)], page, embed=25)
     tell(f"\n5. The report with pictures and sounds: {page}")
     tell(f"\nNext, profile your own network: {program(ctx)} profile --help")
     if as_json:

@@ -56,7 +56,7 @@ def report(
 
     \b
     deepcruiser report runs/asr                         writes runs/asr/report.html
-    deepcruiser report runs/new runs/old -o both.html   compares the first with the others
+    deepcruiser report runs/old runs/new -o both.html   judges the second against the first
     deepcruiser report runs/asr --junit failures.xml    for CI; also --text, --markdown, --json
 
     Reads the campaign folders only: no system is loaded and none of your files is executed. It also works while a

@@ -64,6 +64,20 @@ class CoverageHistory:
         if len(self.moments) > 4 * _MOMENTS:
             self.moments = [*self.moments[:-1:2], self.moments[-1]]
 
+    def after(self, runs: int) -> dict[str, float]:
+        """The coverage of the seeds and of the first `runs` runs, by the name of the criterion."""
+        if runs == self._read:
+            return dict(zip(self.names, self._values(), strict=True))
+        found = {}
+        for name, whole in self._executed.items():
+            coverage = Coverage(whole.model, whole.criterion)
+            events: list[Event] = [*self._record.seeds, *self._record.runs[:runs]]
+            for event in events:
+                if event.visits is not None and event.outcome in ("kept", "dropped"):
+                    coverage.add(event.visits)
+            found[name] = coverage.value
+        return found
+
     @property
     def names(self) -> list[str]:
         """The names of the criteria, in the order of the values."""

@@ -216,7 +216,7 @@ def component_text(component: Component) -> str:
 
 @dataclass(frozen=True)
 class ReportData:
-    """One campaign, or several of which the first is compared with the others."""
+    """One campaign, or several that are judged against the first."""
 
     campaigns: Sequence[CampaignData]
     facts: list[dict[str, Any]]
@@ -237,7 +237,7 @@ class ReportData:
 
 
 def _mark_new(failures: Sequence[Sequence[dict[str, Any]]]) -> None:
-    """Set `elsewhere` in each failing test: "both", or "new" in the first campaign alone, or "gone" from it.
+    """Set `elsewhere` in each failing test: "both", or "gone" if only the first campaign has it, or "new" if not that.
 
     Two failing tests are the same if they come from the same seed by the same recipe or with the same answer.
     """
@@ -246,7 +246,7 @@ def _mark_new(failures: Sequence[Sequence[dict[str, Any]]]) -> None:
         others = set[Any]().union(*keys[1:]) if number == 0 else keys[0]
         for test in some:
             known = any(key in others for key in _keys(test))
-            test["elsewhere"] = "both" if known else "new" if number == 0 else "gone"
+            test["elsewhere"] = "both" if known else "gone" if number == 0 else "new"
 
 
 def _keys(test: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:

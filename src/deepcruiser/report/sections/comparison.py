@@ -1,11 +1,11 @@
-"""Campaigns side by side: what is better, what is worse, and which failing tests are new."""
+"""Campaigns side by side at equal runs: each is judged against the first, and which failing tests are new."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from deepcruiser.report.data import ReportData
+from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import clock, markdown_table, markdown_text, percent
 from deepcruiser.report.section import Data, Section
 
@@ -13,46 +13,52 @@ from deepcruiser.report.section import Data, Section
 def _data(report: ReportData) -> dict[str, Any]:
     """Rows of a table, each with a value per campaign and how it differs from the first, and the same in sentences."""
     if len(report.campaigns) < 2:
-        return {"rows": [], "sentences": []}
-    rows = [row for row in _rows(report) if any(value is not None for value in row["values"])]
-    return {"rows": rows, "sentences": list(_sentences(rows, [each["name"] for each in report.facts]))}
+        return {"runs": 0, "rows": [], "sentences": []}
+    known = [len(each.record.runs) for each in report.campaigns if each.record.state != "damaged"]
+    runs = min(known, default=0)
+    rows = [row for row in _rows(report, runs) if any(value is not None for value in row["values"])]
+    return {"runs": runs, "rows": rows, "sentences": list(_sentences(report, rows, runs))}
 
 
-def _rows(report: ReportData) -> Iterator[dict[str, Any]]:
-    """More coverage is better.
+def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
+    """What the first `runs` runs of each campaign gave.
 
-    Whether more failing tests are good news depends on what is compared, two guides or two versions of a system, so
-    that is left to the reader.
+    More coverage of the same model is better. With the same system, the campaign is judged, and finding more is better;
+    with another version of the system, that is, and failing less is better.
     """
-    campaigns = report.facts
+    campaigns, names = report.facts, ("system", "model", "oracle")
+    same = {fact: len({each.get(f"{fact}_fingerprint", each[fact]) for each in campaigns}) == 1 for fact in names}
+    known = all(each["system_fingerprint"] for each in campaigns) and same["oracle"]
+    more = None if not known else same["system"]
 
-    def row(label: str, values: Sequence[Any], form: str = "", *, criterion: str = "") -> dict[str, Any]:
-        differences = [_difference(values[0], value) if criterion else _SAME for value in values]
-        return {
-            "label": label,
-            "values": list(values),
-            "form": form,
-            "criterion": criterion,
-            "differences": differences,
-        }
+    def row(label: str, values: Sequence[Any], form: str = "", *, better: bool | None = None) -> dict[str, Any]:
+        """`better` says whether more of it is; None if nobody can say."""
+        differences = [_difference(values[0], value, form, better) for value in values]
+        return {"label": label, "values": list(values), "form": form, "differences": differences}
 
     yield row("runs", [_if_known(each, "runs") for each in campaigns], "count")
-    yield row("time", [_if_known(each, "seconds") for each in campaigns], "clock")
+    yield row("time for these runs", [_seconds(each, runs) for each in report.campaigns], "clock")
     for fact in ("guide", "oracle"):
         yield row(fact, [each[fact] or None for each in campaigns])
     for fact in ("system", "model"):
         yield row(fact, [each[f"{fact}_fingerprint"][:12] or None for each in campaigns])
-    same_model = len({each["model_fingerprint"] for each in campaigns}) == 1
-    for name in dict.fromkeys(each["name"] for campaign in campaigns for each in campaign["coverage"]):
-        values = [next((c["executed"] for c in each["coverage"] if c["name"] == name), None) for each in campaigns]
-        yield row(f"{name}, all runs", values, "share", criterion=name if same_model else "")
-    yield row("failing tests", [each["failing_tests"] for each in campaigns], "count")
-    yield row("different failing inputs", [each["failing_inputs"] for each in campaigns], "count")
-    yield row("seeds with a failure", [each["failing_seeds"] for each in campaigns], "count")
-    yield row("first failure in run", [each["first_failure"] for each in campaigns], "count")
+    right = [each["right"] and each["right"]["right"] / max(1, each["right"]["of"]) for each in campaigns]
+    yield row("seeds right", right, "share", better=True)
+    coverage = [each.coverage.after(runs) for each in report.campaigns]
+    for name in dict.fromkeys(name for some in coverage for name in some):
+        values = [some.get(name) for some in coverage]
+        yield row(name, values, "share", better=True if same["model"] else None)
+    failed = [[test for test in each.record.failed if test.number <= runs or not runs] for each in report.campaigns]
+    yield row("failing tests", [len(some) for some in failed], "count", better=more)
+    inputs = [len({test.digest for test in some}) for some in failed]
+    yield row("different failing inputs", inputs, "count", better=more)
+    seeds = [len({test.seed for test in some}) for some in failed]
+    yield row("seeds with a failure", seeds, "count", better=more)
+    first = [min((test.number for test in some), default=None) for some in failed]
+    yield row("first failure in run", first, "count", better=None if more is None else not more)
     alone = [0] * len(campaigns)
     for test in report.failures:
-        alone[test["campaign"]] += test["elsewhere"] != "both"
+        alone[test["campaign"]] += test["elsewhere"] != "both" and (test["number"] <= runs or not runs)
     yield row("failing tests only here", alone, "count")
 
 
@@ -60,30 +66,36 @@ def _if_known(campaign: Data, fact: str) -> Any:
     return None if campaign["state"] == "damaged" else campaign[fact]
 
 
-_SAME = {"better": None, "text": ""}
+def _seconds(campaign: CampaignData, runs: int) -> float | None:
+    """How long the first runs took; of a damaged campaign nobody knows."""
+    return next((seconds for number, seconds in campaign.record.moments if number >= runs), None)
 
 
-def _difference(first: Any, value: Any) -> dict[str, Any]:
-    """How a coverage differs from that of the first campaign, in percentage points."""
-    if first is None or value is None or first == value:
-        return _SAME
-    return {"better": value > first, "text": f"{(value - first) * 100:+.2f}"}
+def _difference(first: Any, value: Any, form: str, better: bool | None) -> dict[str, Any]:
+    """How a value differs from that of the first campaign, and whether that is better; None if nobody can say."""
+    if first is None or value is None or first == value or form not in ("share", "count"):
+        return {"better": None, "text": ""}
+    text = f"{(value - first) * 100:+.2f} points" if form == "share" else f"{value - first:+,}"
+    return {"better": None if better is None else (value > first) == better, "text": text}
 
 
-def _sentences(rows: Sequence[Data], names: Sequence[str]) -> Iterator[str]:
-    """For each other campaign, in what the first is better and worse."""
-    alone = rows[-1]["values"]
-    for number, other in enumerate(names[1:], 1):
-        higher = [row["criterion"] for row in rows if row["differences"][number]["better"] is False]
-        lower = [row["criterion"] for row in rows if row["differences"][number]["better"] is True]
-        parts = [f"higher {_joined(higher)}"] if higher else []
-        parts += [f"lower {_joined(lower)}"] if lower else []
-        if parts:
-            yield f"Compared with {other}, {names[0]} has {' and '.join(parts)}."
+def _sentences(report: ReportData, rows: Sequence[Data], runs: int) -> Iterator[str]:
+    """For each campaign but the first, in what it is better and worse; then what had to be left out."""
+    names, alone = [each["name"] for each in report.facts], rows[-1]["values"]
+    for number, name in enumerate(names[1:], 1):
+        parts = []
+        for word, is_better in (("better", True), ("worse", False)):
+            labels = [row["label"] for row in rows if row["differences"][number]["better"] is is_better]
+            parts += [f"{word} in {_joined(labels)}"] if labels else []
+        result = " and ".join(parts) or "neither better nor worse"
+        yield f"Compared with {names[0]}, {name} is {result}, after {runs:,} runs of each."
         yield (
-            f"{names[0]} has {alone[0]:,} failing tests that {other} lacks; "
-            f"{other} has {alone[number]:,} that {names[0]} lacks."
+            f"{name} has {alone[number]:,} failing tests that {names[0]} lacks; "
+            f"{names[0]} has {alone[0]:,} that {name} lacks."
         )
+    longer = [each["name"] for each in report.facts if each["runs"] > runs and each["state"] != "damaged"]
+    if longer:
+        yield f"Budgets differ: of {_joined(longer)}, only the first {runs:,} runs are compared."
 
 
 def _joined(names: Sequence[str]) -> str:
@@ -99,7 +111,8 @@ def _values(row: Data) -> Iterator[str]:
     forms: dict[str, Callable[[Any], str]] = {"share": percent, "clock": clock, "count": lambda count: f"{count:,}"}
     for value, difference in zip(row["values"], row["differences"], strict=True):
         text = "-" if value is None else forms.get(row["form"], str)(value)
-        yield f"{text} ({difference['text']})" if difference["text"] else text
+        word = {True: ", better", False: ", worse", None: ""}[difference["better"]]
+        yield f"{text} ({difference['text']}{word})" if difference["text"] else text
 
 
 def _text(data: Data) -> Iterator[str]:

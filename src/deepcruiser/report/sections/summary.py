@@ -27,11 +27,12 @@ def _text(data: Data) -> Iterator[str]:
 
 
 def _markdown(data: Data) -> Iterator[str]:
-    first = data["campaigns"][0]
-    yield f"### DeepCruiser: {markdown_text(_failures(first))}"
-    if len(data["campaigns"]) == 1 and first["state"] != "damaged":
+    several = len(data["campaigns"]) > 1
+    campaign = data["campaigns"][several]  # the first is what others are judged against
+    yield f"### DeepCruiser: {markdown_text(_failures(campaign))}"
+    if not several and campaign["state"] != "damaged":
         yield ""
-        yield markdown_text(f"{_runs(first)}; guide: {first['guide']}; fails if: {first['oracle']}")
+        yield markdown_text(f"{_runs(campaign)}; guide: {campaign['guide']}; fails if: {campaign['oracle']}")
     for campaign in data["campaigns"]:
         for warning in campaign["warnings"]:
             yield f"\n**Warning:** {markdown_text(warning, width=400)}"
