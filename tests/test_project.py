@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -15,6 +17,7 @@ from click.testing import CliRunner, Result
 import deepcruiser as dc
 from deepcruiser.cli import COMMANDS, main, resolve
 from deepcruiser.cli.doctor import EXTRAS
+from deepcruiser.cli.fuzz import GROUPS
 from deepcruiser.cli.project import OWN, defaults, line_of
 from deepcruiser.cli.resolve import object_from
 from tests.support.corpora import sound
@@ -222,3 +225,26 @@ def test_a_line_of_help_for_each_key() -> None:
     text = (ROOT / "docs" / "project.md").read_text()
     assert all(f"`{key}`" in text for key in OWN)
     assert {"init", "doctor", "list", "status"} <= set(COMMANDS)
+
+
+def test_the_help_of_fuzz_is_grouped_and_names_what_there_is() -> None:
+    text = " ".join(printed("fuzz", "--help").split())
+    places = [text.index(f" {heading}: -") for heading in GROUPS]
+    assert places == sorted(places)
+    assert all(kind.__name__ in text for kind in dc.transformations.PAPER)
+    assert "run(batch) -> list[Run]" in text
+    assert "--spans-below" not in printed("evaluate", "rq3", "--help")
+
+
+def test_quiet_and_verbose(here: Path) -> None:
+    (here / "deepcruiser.toml").write_text('system = "brackets"\nruns = 5\nguide = "none"\n')
+    assert deepcruiser("fuzz", "-q", "-o", "a").stderr == ""
+    said = deepcruiser("fuzz", "-v", "-o", "b").stderr
+    assert sum(line.startswith(("run ", "failing test ")) for line in said.splitlines()) == 5
+
+
+def test_completion() -> None:
+    environment = {"_DEEPCRUISER_COMPLETE": "bash_complete", "COMP_WORDS": "deepcruiser fu", "COMP_CWORD": "1"}
+    command = [sys.executable, "-c", "from deepcruiser.cli import main; main(prog_name='deepcruiser')"]
+    result = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    assert result.stdout == "plain,fuzz\n"

@@ -106,6 +106,19 @@ def test_it_fits_whatever_is_measured(criteria: int, height: int, width: int) ->
         assert "others" in "\n".join(shown)  # the rows for which there is no room, in one
 
 
+def test_progress_and_the_last_failure() -> None:
+    now = replace(READING, share=0.52, seconds_left=31.0, last_failure="17: 'on' became 'off'\x1b[2J; a.wav")
+    shown = printed(now, title="runs/asr")
+    assert len(shown) <= 24
+    assert (
+        "runs/asr \u2501\u2501\u2501\u2501\u2501\u2501\u254c\u254c\u254c\u254c\u254c\u254c 52%, 0:00:31 left"
+        in shown[0]
+    )
+    assert "######------ 52%" in printed(now, ascii_only=True)[0]
+    assert any("last of them" in line and "17: 'on' became 'off'\\x1b" in line for line in shown)
+    assert status_line(now).endswith("last new at run 123,400  52%, 0:00:31 left")
+
+
 def test_before_the_first_status() -> None:
     assert "running the seeds, 0:01:05" in "\n".join(printed(None, seconds=65))
 
@@ -183,7 +196,7 @@ def campaign(folder: Path, *, runs: int, watch: Watch) -> dc.CampaignRecord:
 
 def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     history, readings = History(), []
-    campaign(tmp_path, runs=160, watch=lambda status: readings.append(history.add(status)))
+    found = campaign(tmp_path, runs=160, watch=lambda status: readings.append(history.add(status)))
     assert [reading.runs for reading in readings] == list(range(0, 161, 16))
     first, last = readings[0], readings[-1]
     assert (first.seeds, first.tests, first.live) == (12, 12, 12)
@@ -192,6 +205,8 @@ def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     assert set(last.rejected) == {"too long"}
     assert set(last.failed) == {"wrong", "crash"}
     assert last.speed > 0
+    assert (first.share, last.share, last.seconds_left) == (0, 1, 0)
+    assert last.last_failure.partition(":")[0] == str(max(test.number for test in found.failed))
     assert last.start == first.queue
     again = History(past=[{"runs": r.runs, "seconds": r.seconds, "values": r.points[-1].executed} for r in readings])
     more: list[Reading] = []
@@ -202,7 +217,7 @@ def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     )  # fmt: skip
     assert resumed.last_new == last.last_new
     assert resumed.last_new_seconds == last.last_new_seconds
-    assert more[-1].runs == 208
+    assert more[-1].runs == 200
     assert sum(more[-1].rejected.values()) == sum(row.rejected for row in more[-1].rows)
 
 

@@ -42,12 +42,16 @@ from deepcruiser.transformations import from_dict
 
 @dataclass(frozen=True)
 class Status:
-    """The status of a running campaign: the latest events and the state after them."""
+    """The status of a running campaign: the latest events and the state after them, and how far its budget is used.
+
+    `share` is None without a budget of runs or minutes.
+    """
 
     state: State
     events: tuple[Event, ...]
     seconds: float
     resumed: bool
+    share: float | None = None
 
 
 def fuzz(
@@ -173,7 +177,7 @@ class _Session:
         if resumed:
             pending = self._resume()
             rng.bit_generator.state = self.store.meta("random")
-            self.watch(Status(self.state, (), before, resumed))
+            self._show((), before, began)
         else:
             self._begin(rng, began)
         self.store.put("stopped", "")
@@ -192,8 +196,16 @@ class _Session:
             step = next(steps, None)
             if step is None:
                 return "every test is spent"
-            self._save(step, before + time.monotonic() - began, resumed)
+            self._save(step, before, began)
         return stopped
+
+    def _show(self, events: tuple[Event, ...], before: float, began: float) -> None:
+        """Call the watcher."""
+        seconds, spec = time.monotonic() - began, self.spec
+        used = [self.state.runs / spec.runs] if spec.runs else []
+        used += [seconds / (spec.minutes * 60)] if spec.minutes else []
+        share = min(1.0, max(used)) if used else None
+        self.watch(Status(self.state, events, before + seconds, before > 0, share))
 
     def _why_stop(self, seconds: float) -> str:
         spec, state = self.spec, self.state
@@ -234,7 +246,7 @@ class _Session:
         doubtful = sorted((e for e in events if e.outcome == "kept"), key=lambda event: -(event.doubt or 0.0))
         probes = make_probes(self.system, ((e.seed, self.inputs.seeds[e.seed]) for e in doubtful), store=False)
         self.store.put("probes", [probe.to_dict() for probe in probes])
-        self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), time.monotonic() - began, False)
+        self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), 0.0, began)
 
     def _resume(self) -> tuple[Plan, ...]:
         """Restore the state where the campaign stopped, and return the plans that were not yet run."""
@@ -266,15 +278,15 @@ class _Session:
                 raise MismatchError(f"the seed {event.seed!r} has changed since the campaign began: use another folder")
             yield event
 
-    def _save(self, step: Step, seconds: float, resumed: bool) -> None:
-        failures = {}
+    def _save(self, step: Step, before: float, began: float) -> None:
+        failures, seconds = {}, before + time.monotonic() - began
         for event in step.events:
             if isinstance(event, Ran) and event.outcome == "failed":
                 test = FailedTest.of(event, self.state.queue.tests[event.parent])
                 failures[test.number] = self.inputs.make(test.seed, test.recipe), test.to_dict()
                 self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
         self.store.save(step, runs=self.state.runs, seconds=seconds, failures=failures)
-        self.watch(Status(self.state, step.events, seconds, resumed))
+        self._show(step.events, before, began)
 
 
 def _check_seeds(events: Sequence[Seeded], state: State) -> None:

@@ -25,6 +25,16 @@ from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
 Command = Callable[..., Any]
 
 
+def _names(kinds: Iterable[type]) -> str:
+    return ", ".join(kind.__name__ for kind in kinds)
+
+
+#: For `fuzz` and `seeds`; the statistics of `evaluate` are about texts and labels.
+spans_option = click.option(
+    "--spans-below", type=float, help="Fail if time spans overlap with the seed's by less than this."
+)
+
+
 def oracle_options(command: Command) -> Command:
     """What counts as a failure: shared by `fuzz`, `evaluate` and `seeds`."""
     options = [
@@ -36,7 +46,6 @@ def oracle_options(command: Command) -> Command:
         ),
         click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
         click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
-        click.option("--spans-below", type=float, help="Fail if time spans overlap with the seed's by less than this."),
         click.option(
             "--against",
             type=click.Choice(["text", "output"]),
@@ -61,7 +70,8 @@ def judging_options(command: Command) -> Command:
         click.option(
             "--transformations",
             metavar="NAMES",
-            help="The transformations to use, separated by commas, or all.  [default: the nine of the paper]",
+            help=f"The transformations to use, separated by commas, or all: {_names(PAPER)}; beyond the paper: "
+            f"{_names(EXTRA)}.  [default: those of the paper]",
         ),
         click.option(
             "--noise", metavar="FOLDER", help="Turn on AddBackgroundNoise with the recordings in this folder."

@@ -30,6 +30,7 @@ from deepcruiser.trace import Run
 )
 @click.option("--monitor", metavar="FILE", help="A calibrated monitor, to mark unusual inputs.")
 @options.batch_size
+@options.quiet
 @options.json_output()
 def cover(
     system: str,
@@ -41,6 +42,7 @@ def cover(
     criteria: str | None,
     monitor: str | None,
     batch_size: int,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Measure how much of the abstract model a data set reaches.
@@ -65,7 +67,7 @@ def cover(
             unusual[name] = alarm
 
     measured = [criterion(name.strip()) for name in criteria.split(",")] if criteria else FIVE
-    with watching() as watch:
+    with watching(quiet=quiet) as watch:
         report = cover_system(
             abstract,
             system_from(system),

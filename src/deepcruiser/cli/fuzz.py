@@ -22,17 +22,18 @@ from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
+from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import (
     judging_options,
     load_data,
     load_model,
     load_mutations,
     paper_options,
+    spans_option,
     spec_from,
 )
 from deepcruiser.cli.fraction import Fraction
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
-from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.project import ProjectCommand
@@ -44,36 +45,29 @@ from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 
+#: The headings of the help, with the parameters under each.
+GROUPS = {
+    "Data": ("system", "data", "leave_out"),
+    "Model": ("profile", "partitions", "input_partitions", "model"),
+    "Oracle": ("wer_above", "cer_above", "disagreement", "spans_below", "against", "normalise"),
+    "Mutations": ("transformations", "noise", "ranges", "mutations", "no_validity"),
+    "Search": ("guide", "scheduler", "pick", "keep_failing_seeds", "paper", "seed", "batch_size", "window"),
+    "Budget": ("minutes", "runs", "until_coverage", "limit_seconds", "workers"),
+    "Output": ("output", "plain", "quiet", "verbose", "serve", "as_json_lines", "max_findings", "max_wrong_seeds"),
+}
 
-@click.command(cls=ProjectCommand, context_settings={"show_default": True})
-@click.option(
-    "--system",
-    required=True,
-    metavar="SYSTEM",
-    help="The network to test: FILE.py:NAME, a model file, 'process: COMMAND', or a built-in one.",
-)
-@click.option(
-    "--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME. Built-in systems bring their own."
-)
+
+@click.command(cls=ProjectCommand, groups=GROUPS, context_settings={"show_default": True})
+@options.system
+@options.data("The seeds: a corpus on disk, or FILE.py:NAME. Built-in systems bring their own.", required=False)
 @click.option(
     "--leave-out", metavar="FILE", help="Seeds not to use: a name a line, or a table that `deepcruiser seeds` wrote."
 )
-@click.option("--profile", metavar="FILE", help="The profile of the network.")
-@click.option("--partitions", type=int, help="Intervals per component of the states; with --profile.")
-@click.option(
-    "--input-partitions", default=INPUT_PARTITIONS, help="Intervals per component of the inputs; with --profile."
-)
-@click.option("--model", metavar="FILE", help="A saved model, instead of a profile and partitions.")
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    metavar="FOLDER",
-    type=click.Path(path_type=Path),
-    help="The campaign's folder; an existing campaign in it is resumed.",
-)
+@options.model_source
+@options.output("The campaign's folder; an existing campaign in it is resumed.", metavar="FOLDER")
 @click.option("--guide", default="BSCov", help="Keep mutants that increase these criteria; or random, or none.")
 @judging_options
+@spans_option
 @click.option("--minutes", type=click.FloatRange(min=0), help="Stop after this many minutes from now.")
 @click.option("--runs", type=click.IntRange(min=0), help="Stop after this many runs, including earlier sessions.")
 @click.option(
@@ -100,6 +94,8 @@ from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_scree
 )
 @gate_options
 @click.option("--plain", is_flag=True, help="Print lines instead of the status screen.", show_default=False)
+@options.quiet
+@click.option("-v", "--verbose", is_flag=True, show_default=False, help="Print a line for every run; with --plain.")
 @click.option(
     "--serve",
     type=click.IntRange(0, 65535),
@@ -126,11 +122,13 @@ def fuzz(
     paper: bool,
     workers: int | None,
     plain: bool,
+    quiet: bool,
+    verbose: bool,
     serve: int | None,
     max_findings: int | None,
     max_wrong_seeds: float | None,
     as_json_lines: bool,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Look for inputs that a system gets wrong.
 
@@ -159,10 +157,10 @@ def fuzz(
     campaign began, or twice.
     """
     chosen = guide_from(guide)
-    options |= {"scheduler": scheduler, "pick": pick}
-    options = paper_options(ctx, options) if paper else options
-    pick = options.pop("pick")
-    spec = spec_from(scheduler=Component(options.pop("scheduler"), {"pick": pick}), **options)
+    given |= {"scheduler": scheduler, "pick": pick}
+    given = paper_options(ctx, given) if paper else given
+    pick = given.pop("pick")
+    spec = spec_from(scheduler=Component(given.pop("scheduler"), {"pick": pick}), **given)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = spec.build_oracle(), load_mutations(spec), load_data(spec)
@@ -173,7 +171,12 @@ def fuzz(
             say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
             page = contextlib.nullcontext("") if serve is None else serving(output, serve)
-            with page as url, _watching(output, out, url, plain=plain, as_json_lines=as_json_lines) as show:
+            with (
+                page as url,
+                _watching(
+                    output, out, url, plain=plain or verbose, quiet=quiet, verbose=verbose, as_json_lines=as_json_lines
+                ) as show,
+            ):
                 record = fuzz_system(
                     system,
                     model,
@@ -245,7 +248,9 @@ def _workers(mutations: Mutations, workers: int | None) -> int | None:
 
 
 @contextmanager
-def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: bool) -> Iterator[Watch]:
+def _watching(
+    folder: Path, out: Any, url: str, *, plain: bool, quiet: bool, verbose: bool, as_json_lines: bool
+) -> Iterator[Watch]:
     if url:
         say(f"live page, for this machine: {url}", err=True)
     past: Past = ()
@@ -255,8 +260,10 @@ def _watching(folder: Path, out: Any, url: str, *, plain: bool, as_json_lines: b
             past = CoverageHistory(stored, stored.spec.build_guide().criteria).moments
     if as_json_lines:
         yield lambda status: say(json.dumps(status_dict(status)), file=out)
+    elif quiet:
+        yield lambda _: None
     elif plain or not has_screen():
-        yield lines(lambda line: say(line, err=True), folder, past)
+        yield lines(lambda line: say(line, err=True), folder, past, every_run=verbose)
     else:
         with on_screen(url or os.fspath(folder), past) as watch:
             yield watch

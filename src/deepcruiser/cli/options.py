@@ -15,6 +15,8 @@ from typing import Any, TypeVar
 
 import click
 
+from deepcruiser.systems import BUILT_IN
+
 #: What a command is before and after it is decorated.
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
@@ -36,8 +38,12 @@ system = click.option(
     "--system",
     required=True,
     metavar="SYSTEM",
-    help="The network to run: FILE.py:NAME, a model file, 'process: COMMAND', or a built-in one.",
+    help="The network to run: FILE.py:NAME (an object with `run(batch) -> list[Run]`, such as TorchSystem, or a "
+    f"function that gives one), a model file, 'process: COMMAND', or a built-in one: {', '.join(BUILT_IN)}.",
 )
+
+#: `quiet`: no progress.
+quiet = click.option("-q", "--quiet", is_flag=True, show_default=False, help="Print no progress, only the result.")
 
 
 def data(help_text: str, *, required: bool = True, multiple: bool = False) -> Decorator[Any]:

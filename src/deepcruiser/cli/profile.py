@@ -51,6 +51,7 @@ from deepcruiser.stream import Progress
     show_default=True,
     help="Number of intervals per component of an input, for these sizes.",
 )
+@options.quiet
 @options.json_output()
 def profile(
     system: str,
@@ -65,6 +66,7 @@ def profile(
     batch_size: int,
     partitions: str,
     input_partitions: int,
+    quiet: bool,
     as_json: bool,
 ) -> None:
     """Record where the states of a network go on its training data.
@@ -79,7 +81,7 @@ def profile(
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
     skipped: dict[str, str] = {}
-    with watching() as show:
+    with watching(quiet=quiet) as show:
 
         def watch(progress: Progress) -> None:
             skipped.update(progress.skipped)

@@ -20,8 +20,11 @@ _INTERVAL = 10.0
 
 
 @contextmanager
-def watching() -> Iterator[Callable[[Progress], None]]:
+def watching(*, quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
     """A function that shows the progress of a pass over data: a bar in a terminal, otherwise a line now and then."""
+    if quiet:
+        yield lambda _: None
+        return
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _Lines()

@@ -18,7 +18,8 @@ from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.verdict import verdict
-from deepcruiser.cli.campaign_options import load_data, oracle_options, spec_from
+from deepcruiser.cli import options
+from deepcruiser.cli.campaign_options import load_data, oracle_options, spans_option, spec_from
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.project import ProjectCommand
@@ -33,14 +34,15 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=ProjectCommand, context_settings={"show_default": True})
-@click.option("--system", required=True, metavar="FILE.py:NAME", help="The network under test, or a built-in one.")
+@options.system
 @click.option("--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME.")
 @click.option("-o", "--output", required=True, metavar="PAGE.html", type=click.Path(path_type=Path), help="The page.")
 @oracle_options
+@spans_option
 @click.option("--sounds", default=300, type=click.IntRange(min=0), help="Recordings that can be played in the page.")
 @click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Seeds run at a time.")
 @click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
-def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool, **options: Any) -> None:
+def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool, **given: Any) -> None:
     """List seeds to choose from, before a campaign.
 
     \b
@@ -60,15 +62,15 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
     if not output.parent.is_dir():
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}")
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
-        spec = spec_from(system=system, **options)
-        given = Seeds(load_data(spec))
+        spec = spec_from(system=system, **given)
+        inputs = Seeds(load_data(spec))
         executor = LocalExecutor(
-            system_from(system), None, Inputs(given), never_invalid, limit_seconds=spec.limit_seconds
+            system_from(system), None, Inputs(inputs), never_invalid, limit_seconds=spec.limit_seconds
         )
         with watching() as watch:
-            progress = Progress(len(given), stage="running seeds", watch=watch)
-            listed = order(list(_list(executor, given, spec.build_oracle(), batch_size, progress)))
-    write_page(listed, output, read=given.__getitem__, sounds=sounds)
+            progress = Progress(len(inputs), stage="running seeds", watch=watch)
+            listed = order(list(_list(executor, inputs, spec.build_oracle(), batch_size, progress)))
+    write_page(listed, output, read=inputs.__getitem__, sounds=sounds)
     write_table(listed, output.with_suffix(".csv"))
     if as_json:
         say(json.dumps([seed.row() for seed in listed], indent=2))

@@ -10,7 +10,7 @@ from typing import Any
 
 from deepcruiser.campaign.events import KINDS, Ran
 from deepcruiser.campaign.fuzz import Status
-from deepcruiser.report.format import group_of
+from deepcruiser.report.format import failure_text, group_of
 
 #: Points kept for the sparkline; when there are more, every second one is dropped.
 _POINTS = 512
@@ -60,6 +60,10 @@ class Reading:
     #: The last run that increased coverage, and its time.
     last_new: int
     last_new_seconds: float
+    #: The share of the budget that is used, and the seconds that are left of it; None without a budget.
+    share: float | None = None
+    seconds_left: float | None = None
+    last_failure: str = ""
 
 
 class History:
@@ -71,10 +75,17 @@ class History:
         self._recent: deque[tuple[float, int]] = deque()
         self._rejected: Counter[str] = Counter()
         self._last_new: tuple[int, float] | None = None
+        self._last_failure = ""
+        self._first: tuple[float, float] | None = None
 
     def add(self, status: Status) -> Reading:
         """The reading of a status."""
         state = status.state
+        for event in status.events:
+            if isinstance(event, Ran) and event.outcome == "failed":
+                parent = state.queue.tests[event.parent]
+                summary = failure_text(event.reason, parent.reference, event.output)
+                self._last_failure = f"{event.number}: {summary}; {parent.seed}"
         if self._last_new is None:
             self._rejected.update(_rejected(state.reasons))
             self._last_new = state.last_new, self._when(state.last_new)
@@ -107,7 +118,19 @@ class History:
             rows=_rows([kind.__name__ for kind in state.mutations.kinds], state.by_kind),
             last_new=self._last_new[0],
             last_new_seconds=self._last_new[1],
+            share=status.share,
+            seconds_left=self._seconds_left(status),
+            last_failure=self._last_failure,
         )
+
+    def _seconds_left(self, status: Status) -> float | None:
+        """How long the rest of the budget will take, at the pace of this session."""
+        if status.share is None:
+            return None
+        if self._first is None:
+            self._first = status.seconds, status.share
+        seconds, share = status.seconds - self._first[0], status.share - self._first[1]
+        return seconds / share * (1 - status.share) if share > 0 else None
 
     def _when(self, run: int) -> float:
         """The time of a run in an earlier session, from the stored history."""

@@ -17,6 +17,7 @@ from deepcruiser.report.history import Point, Reading, Row
 #: From the least to the greatest; the second set for terminals with ASCII only.
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 _SPARK_WIDTH = 28
+_BAR_WIDTH = 12
 #: Lines of the frame, the counts with a blank line, and two headings; lines of a hint with a blank one.
 _OTHER_LINES, _HINT_LINES = 2 + 5 + 2, 3
 
@@ -25,13 +26,16 @@ def screen(
     reading: Reading | None, *, title: str = "", seconds: float = 0.0, height: int = 24, ascii_only: bool = False
 ) -> RenderableType:
     """The screen after `seconds`, for a terminal of `height` lines; without a reading, the seeds are still running."""
-    name = Text(f" deepcruiser: {printable(title, width=50)} ", style="bold")
+    name = Text(f" deepcruiser: {printable(title, width=40)} ", style="bold")
     stop = Text(" Ctrl-C finishes the batch, saves and stops ")
     if reading is None:
         body: RenderableType = Text(f"running the seeds, {clock(seconds)}")
     else:
         advice = hint(reading)
-        room = height - _OTHER_LINES - len(reading.criteria) - (_HINT_LINES if advice else 0)
+        name.append(_progress(reading, ascii_only=ascii_only))
+        room = (
+            height - _OTHER_LINES - bool(reading.last_failure) - len(reading.criteria) - (_HINT_LINES if advice else 0)
+        )
         body = Group(
             _counts(reading, max(seconds, reading.seconds)),
             Text(),
@@ -86,6 +90,21 @@ def sparkline(points: Sequence[Point], criterion: int, *, width: int = _SPARK_WI
     return "".join(bars[round((value - low) / (high - low) * (len(bars) - 1))] for value in values)
 
 
+def _progress(reading: Reading, *, ascii_only: bool) -> str:
+    """How much of the budget is used, as a bar, and the time that is left."""
+    if reading.share is None:
+        return ""
+    full = round(reading.share * _BAR_WIDTH)
+    done, rest = ("#", "-") if ascii_only else ("\u2501", "\u254c")
+    return f"{done * full}{rest * (_BAR_WIDTH - full)} {budget_text(reading)} "
+
+
+def budget_text(reading: Reading) -> str:
+    """How much of the budget is used, and the time that is left: `52%, 0:00:31 left`."""
+    left = "" if reading.seconds_left is None else f", {clock(reading.seconds_left)} left"
+    return "" if reading.share is None else f"{reading.share:.0%}{left}"
+
+
 def _counts(reading: Reading, seconds: float) -> RenderableType:
     runs, rejected, failed = reading.runs, sum(reading.rejected.values()), sum(reading.failed.values())
     aside = sum(reading.set_aside.values())
@@ -108,6 +127,8 @@ def _counts(reading: Reading, seconds: float) -> RenderableType:
     kinds.add_column(style="bold", no_wrap=True)
     kinds.add_column(ratio=1, no_wrap=True, overflow="ellipsis", style="bold red" if failed else "")
     kinds.add_row("failing tests", Text(f"{failed:,}" + (f"  ({counted(reading.failed)})" if failed else "")))
+    if reading.last_failure:
+        kinds.add_row("last of them", Text(printable(reading.last_failure)))
     return Group(table, kinds)
 
 

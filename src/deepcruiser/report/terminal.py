@@ -22,7 +22,7 @@ from deepcruiser.campaign.store import input_text
 from deepcruiser.errors import printable
 from deepcruiser.report.format import clock, failure_details, failure_text, rate
 from deepcruiser.report.history import History, Reading
-from deepcruiser.report.screen import hint, screen
+from deepcruiser.report.screen import budget_text, hint, screen
 
 Watch = Callable[[Status], None]
 Past = Sequence[Mapping[str, Any]]
@@ -33,8 +33,8 @@ INTERVAL = 10.0
 _MOST_PRINTED = 1 << 20
 
 
-def lines(say: Callable[[str], None], folder: Path, past: Past = ()) -> Watch:
-    """A `watch` function that prints each failing test at once, and a status line every ten seconds."""
+def lines(say: Callable[[str], None], folder: Path, past: Past = (), *, every_run: bool = False) -> Watch:
+    """A `watch` function that prints each failing test, or every run, at once, and a status line every ten seconds."""
     history, last = History(past), -INTERVAL
 
     def watch(status: Status) -> None:
@@ -42,6 +42,12 @@ def lines(say: Callable[[str], None], folder: Path, past: Past = ()) -> Watch:
         for event in status.events:
             if isinstance(event, Ran) and event.outcome == "failed":
                 say(failure_line(event, status.state, input_text(folder, event.number)))
+            elif isinstance(event, Ran) and every_run:
+                steps = " -> ".join(map(str, event.changes))
+                reason = f" ({event.reason})" if event.reason else ""
+                say(
+                    f"run {event.number}: {event.outcome}{reason}; {status.state.queue.parent(event).seed}: ... {steps}"
+                )
         reading = history.add(status)
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
@@ -56,6 +62,7 @@ def status_line(reading: Reading) -> str:
     """The state of the campaign in a line."""
     now = reading.points[-1].executed
     new = f"  last new at run {reading.last_new:,}" if reading.criteria else ""
+    budget = f"  {budget_text(reading)}" if reading.share is not None else ""
     coverage = "".join(
         f"  {name} {start:.1%} -> {value:.1%}"
         for name, start, value in zip(reading.criteria, reading.start, now, strict=True)
@@ -63,7 +70,7 @@ def status_line(reading: Reading) -> str:
     return (
         f"{clock(reading.seconds)}  {reading.runs:,} runs ({rate(reading.speed, 1)}){coverage}  "
         f"queue {reading.live:,}/{reading.tests:,}  {sum(reading.failed.values()):,} failing, "
-        f"{sum(reading.rejected.values()):,} rejected{new}"
+        f"{sum(reading.rejected.values()):,} rejected{new}{budget}"
     )
 
 
