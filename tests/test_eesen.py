@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import deepcruiser as dc
+from deepcruiser.cli import main
 from deepcruiser.decoding import has_beam_search
 from deepcruiser.systems.by_suffix import is_model_file, system_from_file
 from deepcruiser.systems.kaldi.files import read_network, write_network
@@ -201,7 +203,7 @@ def test_audio_arrays_and_log_mel_features(tmp_path: Path) -> None:
         dc.EesenSystem(wide, features=lambda value: front(value)).run([audio])
 
 
-def test_profile_and_cover_an_archive_with_the_file_alone(tmp_path: Path, net: Path) -> None:
+def test_a_file_of_any_name_is_a_system_by_itself(tmp_path: Path, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b"".join(f"utt{n} ".encode() + kaldi_files.binary(x) for n, x in enumerate(rows(9, 12, 7, 20)))
     (tmp_path / "feats.ark").write_bytes(content)
     named = write(tmp_path / "nnet.iter7", as_text=True)
@@ -211,6 +213,10 @@ def test_profile_and_cover_an_archive_with_the_file_alone(tmp_path: Path, net: P
     corpus = dc.read_corpus(tmp_path / "feats.ark")
     model = dc.profile(system, corpus, components=2).abstract(5)
     assert dc.cover(model, system, corpus)["BSCov"] == 1.0
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["init", "nnet.iter7", "--data", "feats.ark"])
+    assert result.exit_code == 0, result.output
+    assert 'system = "nnet.iter7"' in (tmp_path / "deepcruiser.toml").read_text()
     assert system.state_name == "nnet.iter7: h of the last of 3 layers, both directions"  # type: ignore[attr-defined]
 
 

@@ -20,7 +20,7 @@ from deepcruiser.cli.resolve import data_from, is_network, object_from, system_f
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.report.format import quoted
 from deepcruiser.stream import input_of
-from deepcruiser.systems.by_suffix import ADAPTERS, is_model_file
+from deepcruiser.systems.by_suffix import WITH_FEATURES, adapter_of, is_model_file
 from deepcruiser.trace import Run, System
 
 #: Inputs that are run to see whether everything fits.
@@ -109,10 +109,8 @@ def _ask(question: str, *, ask: bool) -> str | None:
 def _network(source: str) -> tuple[str, str, str, str]:
     """The adapter, the network, the import and the recurrent layers; none for what is a system already."""
     last = "the last one if left out"
-    if is_model_file(source) and ADAPTERS[Path(source).suffix.lower()][1] != "DeepSpeechSystem":
-        if not Path(source).is_file():
-            raise FileError(f"there is no file {source!r}")
-        return ADAPTERS[Path(source).suffix.lower()][1], repr(source), "", last
+    if is_model_file(source) and (adapter := adapter_of(source)[1]) not in WITH_FEATURES:
+        return adapter, repr(source), "", last
     if ".py:" not in source or builtin.is_built_in(source):
         return "", "", "", ""
     value = object_from(source)

@@ -23,6 +23,8 @@ ADAPTERS = {
 }
 
 
+#: The adapters that know the features of their networks.
+WITH_FEATURES = ("DeepSpeechSystem", "EesenSystem")
 #: How the networks of EESEN begin, which may have any name.
 _EESEN = re.compile(rb"(\0B)?\s*<Nnet>\s")
 
@@ -30,6 +32,15 @@ _EESEN = re.compile(rb"(\0B)?\s*<Nnet>\s")
 def is_model_file(name: str | os.PathLike[str]) -> bool:
     """Whether a name ends with the suffix of a model file, or is that of a network of EESEN."""
     return Path(name).suffix.lower() in ADAPTERS or _is_eesen(name)
+
+
+def adapter_of(path: str | os.PathLike[str]) -> tuple[str, str]:
+    """The folder and the class of the adapter of a model file that exists."""
+    if not is_model_file(path):
+        raise InputError(f"{str(path)!r} is not a model file; their names end in {', '.join(ADAPTERS)}")
+    if not Path(path).is_file():
+        raise FileError(f"there is no file {str(path)!r}")
+    return ADAPTERS[".nnet" if _is_eesen(path) else Path(path).suffix.lower()]
 
 
 def _is_eesen(path: str | os.PathLike[str]) -> bool:
@@ -44,16 +55,12 @@ def _is_eesen(path: str | os.PathLike[str]) -> bool:
 
 def system_from_file(path: str | os.PathLike[str]) -> System:
     """The system of a model file, with the default of every option that is not in the file."""
-    if not is_model_file(path):
-        raise InputError(f"{str(path)!r} is not a model file; their names end in {', '.join(ADAPTERS)}")
-    folder, name = ADAPTERS[".nnet" if _is_eesen(path) else Path(path).suffix.lower()]
-    if not Path(path).is_file():
-        raise FileError(f"there is no file {str(path)!r}")
+    folder, name = adapter_of(path)
     adapter = getattr(import_module(f"deepcruiser.systems.{folder}.system"), name)
     try:
         system: System = adapter(path)
     except InputError as error:
-        if "pip install" in str(error) or name in ("DeepSpeechSystem", "EesenSystem"):  # whose features are known
+        if "pip install" in str(error) or name in WITH_FEATURES:
             raise
         raise InputError(f"{error}\n{_remedy(str(path), name)}") from None
     return system
