@@ -154,7 +154,7 @@ def test_a_listing_as_json_and_of_texts(folder: Path) -> None:
 def test_bad_choices(folder: Path) -> None:
     options = ("--guide", "none", "--runs", "4", "--workers", "0", "-o", str(folder / "a"))
     missing = run("fuzz", *SPEECH, *options, "--leave-out", str(folder / "none.txt"))
-    assert "cannot read the list of seeds" in missing.stderr
+    assert re.search(r"cannot read .*none\.txt", missing.stderr)
     (folder / "wrong.txt").write_text("nobody\n")
     unknown = run("fuzz", *SPEECH, *options, "--leave-out", str(folder / "wrong.txt"))
     assert "the seed 'nobody' is to be left out, but none of the 6 seeds has that name" in unknown.stderr
