@@ -21,6 +21,7 @@ LAYERS = (
     ("abstraction",),
     ("criteria", "export", "normaliser"),
     ("alignment", "coverage", "oracles"),
+    ("value_oracles",),
     ("campaign",),
     ("monitor",),
     ("findings",),

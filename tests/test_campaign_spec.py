@@ -40,6 +40,9 @@ oracles = st.one_of(
     st.builds(dc.CharacterErrorRate, thresholds, against, differences),
     st.builds(dc.SpanDisagreement, st.floats(0, 1, exclude_min=True)),
     st.builds(dc.Disagreement, against),
+    st.builds(dc.Tolerance, thresholds, st.booleans(), against),
+    st.builds(dc.SignalToDistortion, st.floats(-9, 99)),
+    st.builds(dc.Keywords, st.lists(st.sampled_from(["go", "turn left"]), min_size=1, unique=True), against),
 )
 schedulers = st.builds(
     lambda select, pick: Component(select, {"pick": pick}), st.sampled_from([*SELECT]), st.sampled_from([*PICK])
@@ -63,6 +66,7 @@ def mutations(draw: st.DrawFn) -> dc.Mutations:
 #: A strategy for each field of a spec.
 FIELDS: dict[str, st.SearchStrategy[Any]] = {
     **dict.fromkeys(("system", "data", "leave_out", "profile", "model", "mutations_source"), st.none() | words),
+    **dict.fromkeys(("oracle_source", "against_system"), st.none() | words),
     "partitions": st.none() | st.integers(1, 1000),
     "input_partitions": st.integers(1, 1000),
     "guide": guides,

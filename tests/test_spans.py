@@ -175,7 +175,7 @@ def test_a_campaign_of_a_detector(tmp_path: Path) -> None:
 def test_wrong_options(tmp_path: Path) -> None:
     common = ["fuzz", "--system", "brackets", "--model", "none", "-o", str(tmp_path / "run"), "--spans-below"]
     for more, said in (
-        (["0.5", "--disagreement"], "give one of --wer-above, --cer-above, --spans-below and --disagreement"),
+        (["0.5", "--disagreement"], "do not go together: give one of --wer-above, --cer-above, "),
         (["0.5", "--against", "text"], "--spans-below compares with the answer to the seed"),
         (["1.5"], "below must be above 0 and at most 1, not 1.5"),
     ):

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from deepcruiser.systems.tflite.system import TfliteSystem
     from deepcruiser.systems.torch.system import TorchSystem
     from deepcruiser.trace import Run, System, Trace
+    from deepcruiser.value_oracles import Keywords, SignalToDistortion, SystemDisagreement, Tolerance
 
 #: The version, for people and for pyproject.toml.
 __version__ = "0.1.0"
@@ -91,6 +92,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "InputError",
     "KaldiFeatures",
     "KerasSystem",
+    "Keywords",
     "Labelled",
     "LanguageModel",
     "LogMel",
@@ -108,10 +110,13 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Run",
     "SBCov",
     "Sample",
+    "SignalToDistortion",
     "SpanDisagreement",
     "Streaming",
     "System",
+    "SystemDisagreement",
     "TfliteSystem",
+    "Tolerance",
     "TorchSystem",
     "Trace",
     "Transducer",
@@ -193,6 +198,7 @@ _NAMES = {
     "deepcruiser.systems.tflite.system": ("TfliteSystem",),
     "deepcruiser.systems.torch.system": ("TorchSystem",),
     "deepcruiser.trace": ("Run", "System", "Trace"),
+    "deepcruiser.value_oracles": ("Keywords", "SignalToDistortion", "SystemDisagreement", "Tolerance"),
 }
 _MODULES = ("transformations",)
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -27,8 +27,9 @@ class Oracle(Protocol):
     """What decides whether an answer is a failure.
 
     An oracle whose reference does not stay the same, since transformations move it, also has a method
-    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant: see `SpanDisagreement`. One that
-    knows how near an answer is to failing may have a method `distance(reference, run)`, the greater the nearer.
+    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant (or for the seed, whose recipe is
+    empty): see `SpanDisagreement`. One that knows how near an answer is to failing may have a method
+    `distance(reference, run)`, the greater the nearer.
     """
 
     @property
@@ -83,7 +84,7 @@ class _ErrorRate:
     def __post_init__(self) -> None:
         if not 0 <= self.above < float("inf"):
             raise InputError(f"above must be 0 or more, not {self.above}")
-        _check(self.against)
+        check_against(self.against)
         object.__setattr__(self, "normalise", check_differences(self.normalise))
 
     def reference(self, text: Any, output: Any) -> str:
@@ -92,7 +93,7 @@ class _ErrorRate:
                 f"an error rate compares texts, but the right answer is {text!r:.80}, of the type "
                 f"{type(text).__name__}: give a text, or use Disagreement (--disagreement)"
             )
-        return normalise(_text(_compared(self.against, text, output)), self.normalise)
+        return normalise(_text(compared(self.against, text, output)), self.normalise)
 
     def fails(self, score: float) -> bool:
         return score > self.above
@@ -104,7 +105,7 @@ class _ErrorRate:
 
     def _limit(self) -> str:
         ignored = "" if self.normalise == ("case",) else f", ignoring {' and '.join(self.normalise) or 'nothing'}"
-        return f"above {self.above:g}{ignored}{_named(self.against)}"
+        return f"above {self.above:g}{ignored}{against_words(self.against)}"
 
 
 @dataclass(frozen=True)
@@ -153,17 +154,17 @@ class Disagreement:
     against: Against | None = None
 
     def __post_init__(self) -> None:
-        _check(self.against)
+        check_against(self.against)
 
     @property
     def name(self) -> str:
-        return f"another answer{_named(self.against)}"
+        return f"another answer{against_words(self.against)}"
 
     def reference(self, text: Any, output: Any) -> Any:
-        return _compared(self.against, text, output)
+        return compared(self.against, text, output)
 
     def score(self, reference: Any, output: Any) -> float:
-        return float(not _agree(reference, output))
+        return float(not agree(reference, output))
 
     def fails(self, score: float) -> bool:
         return score > 0
@@ -193,6 +194,8 @@ class SpanDisagreement:
 
     def follow(self, reference: Any, seed: Any, recipe: Sequence[Any], mutant: Any) -> Any:
         """Where the reference lies in a mutant that was made of the seed by the recipe."""
+        if not recipe:
+            return reference
         times, length = _spans(reference), getattr(mutant, "seconds", np.inf)
         last = max((at for at, step in enumerate(recipe) if _moves(step)), default=-1)
         for at, step in enumerate(recipe[: last + 1]):
@@ -236,15 +239,16 @@ def _moves(change: Any) -> bool:
     return moved is not None and moved is not Transformation.moved
 
 
-def _agree(reference: Any, output: Any) -> bool:
+def agree(reference: Any, output: Any) -> bool:
+    """Whether two answers are equal; arrays are if all their numbers are, and a number equals its text."""
     if isinstance(reference, str) and isinstance(output, int | np.integer):
         return reference == str(output)
     if isinstance(output, str) and isinstance(reference, int):
         return output == str(reference)
     if isinstance(reference, list | tuple) and isinstance(output, list | tuple):
-        return len(reference) == len(output) and all(map(_agree, reference, output))
+        return len(reference) == len(output) and all(map(agree, reference, output))
     if isinstance(reference, dict) and isinstance(output, dict):
-        return reference.keys() == output.keys() and all(_agree(reference[key], output[key]) for key in reference)
+        return reference.keys() == output.keys() and all(agree(reference[key], output[key]) for key in reference)
     reference, output = (x.cpu().numpy() if is_tensor(x) else x for x in (reference, output))
     if isinstance(reference, np.ndarray) or isinstance(output, np.ndarray):
         return np.array_equal(reference, output)
@@ -267,18 +271,21 @@ def _spans(answer: Any) -> npt.NDArray[np.float64]:
     return np.stack([times[first, 0], latest[last]], axis=1)
 
 
-def _check(against: Any) -> None:
+def check_against(against: Any) -> None:
+    """Refuse a word for what is compared with that is unknown."""
     if against not in (None, "text", "output"):
         raise InputError(f"against must be 'text', 'output' or None, not {against!r}")
 
 
-def _compared(against: Against | None, text: Any, output: Any) -> Any:
+def compared(against: Against | None, text: Any, output: Any) -> Any:
+    """The seed's text or the answer to it, whichever is compared with."""
     if against == "text" and text is None:
         raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
     return output if against == "output" or text is None else text
 
 
-def _named(against: Against | None) -> str:
+def against_words(against: Against | None) -> str:
+    """What is compared with, for the name of an oracle."""
     return f" (against the {against})" if against else ""
 
 

@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS seeds (
 CREATE TABLE IF NOT EXISTS runs (
     number INTEGER PRIMARY KEY, parent INTEGER NOT NULL, changes TEXT NOT NULL, outcome TEXT NOT NULL,
     reason TEXT NOT NULL, output TEXT, score REAL NOT NULL, doubt REAL, digest BLOB NOT NULL, visits BLOB,
-    distance REAL, checksum INTEGER NOT NULL
+    distance REAL, reference TEXT, checksum INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS moments (runs INTEGER PRIMARY KEY, seconds REAL NOT NULL, checksum INTEGER NOT NULL);
 COMMIT;

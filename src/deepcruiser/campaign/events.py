@@ -57,6 +57,8 @@ class Ran:
     digest: str
     visits: Visits | None
     distance: float | None = None
+    #: What a failing answer was compared with, where that is not the reference of the seed.
+    reference: Any = None
 
 
 Event = Seeded | Ran

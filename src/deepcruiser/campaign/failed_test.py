@@ -46,7 +46,8 @@ class FailedTest:
     def of(cls, event: Ran, parent: Test, record: CampaignRecord | None = None) -> FailedTest:
         """The failing test of an event, whose parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
-        judged = event.reason, parent.reference, event.output, event.score, event.doubt, event.digest, event.visits
+        reference = parent.reference if event.reference is None else event.reference
+        judged = event.reason, reference, event.output, event.score, event.doubt, event.digest, event.visits
         return cls(event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record)
 
     def __str__(self) -> str:

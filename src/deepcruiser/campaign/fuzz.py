@@ -38,6 +38,7 @@ from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
+from deepcruiser.value_oracles import SystemDisagreement
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ def fuzz(
     spec: CampaignSpec | None = None,
     guide: Guide | Criterion | Sequence[Criterion] | str | None = None,
     oracle: Oracle | None = None,
+    against: System | None = None,
     mutations: Mutations | None = None,
     executor: Executor | None = None,
     leave_out: Collection[str] = (),
@@ -77,6 +79,8 @@ def fuzz(
     of the first criterion, when every test is spent, or at Ctrl-C; the same call on the same folder resumes it, as if
     it had never stopped.
 
+    With `against`, another system is run on every mutant, and the oracle compares the two answers.
+
     `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
     `executor` runs the mutants elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a
     system that shows no states; the guide is then "none" or "random".
@@ -84,6 +88,7 @@ def fuzz(
     spec = _spec(spec or CampaignSpec(), guide, oracle, mutations, settings)
     guide = Guide.of(guide) if guide is not None else spec.build_guide()
     oracle = oracle if oracle is not None else spec.build_oracle()
+    oracle = oracle if against is None else SystemDisagreement(against, oracle)
     mutations = mutations if mutations is not None else spec.build_mutations()
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
     if workers < 0:
@@ -100,7 +105,7 @@ def fuzz(
         )
     state = State(model, guide, mutations, spec.build_scheduler(mutations))
     with Store.open(folder, write=True) as store, _interruptions() as interrupted:
-        store.configure(spec, _identity(system, model, inputs.seeds, leave_out))
+        store.configure(spec, _identity(system, model, inputs.seeds, leave_out, against))
         executor = executor or _executor(system, model, inputs, mutations, spec, workers)
         with executor:
             left_out = frozenset(leave_out)
@@ -129,11 +134,14 @@ def _spec(
     return replace(spec, **settings)
 
 
-def _identity(system: System, model: AbstractModel | None, seeds: Seeds, leave_out: Collection[str]) -> dict[str, Any]:
+def _identity(
+    system: System, model: AbstractModel | None, seeds: Seeds, leave_out: Collection[str], against: System | None
+) -> dict[str, Any]:
     """What must be the same when a campaign is resumed, and a spec cannot hold."""
     return {
         "model": "" if model is None else model.fingerprint,
         "system": str(getattr(system, "fingerprint", "")),
+        "other system": str(getattr(against, "fingerprint", "" if against is None else type(against).__name__)),
         "seeds": list(seeds),
         "seeds left out": sorted(leave_out),
         "texts of the seeds": digest_of([seeds.text(name) for name in seeds]),

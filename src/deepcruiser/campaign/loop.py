@@ -6,6 +6,7 @@ import math
 import warnings
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.audio import Audio
 from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
 from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.scheduler import Mutant, Plan
-from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.state import State
-from deepcruiser.campaign.verdict import moved_reference, verdict
-from deepcruiser.errors import InputError
+from deepcruiser.campaign.verdict import moved_reference, seed_reference, verdict
+from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import decode, encode
 
@@ -81,14 +83,38 @@ def judge(
     seed = partial(inputs.make, mutant.seed, ())
     made = partial(inputs.make, mutant.seed, mutant.recipe)
     reference = state.queue.tests[mutant.parent].reference
-    result = verdict(execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made))
+    with _judging(oracle, mutant):
+        result = verdict(execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made))
     visits = execution.visits if result.judged else None
     outcome: Outcome = "failed" if result.kind else "kept" if state.keeps(visits, rng) else "dropped"
     if outcome == "kept":
         inputs.keep(mutant.seed, mutant.recipe)
     distance = _finite(result.distance, inputs, mutant)
     doubt, digest = execution.doubt, execution.digest
-    return Ran(*planned, outcome, result.kind, result.output, result.score, doubt, digest, visits, distance)
+    moved = None
+    if result.kind == "wrong" and hasattr(oracle, "follow") and not isinstance(result.reference, Audio | np.ndarray):
+        moved = decode(encode(result.reference))
+    return Ran(*planned, outcome, result.kind, result.output, result.score, doubt, digest, visits, distance, moved)
+
+
+@contextmanager
+def _judging(oracle: Oracle, mutant: Mutant) -> Iterator[None]:
+    """Say which input an oracle failed on."""
+    try:
+        yield
+    except Exception as error:
+        seed = f"the seed {mutant.seed!r}"
+        what = f"the mutant of run {mutant.number:,} ({seed}, {_steps(mutant)})" if mutant.recipe else seed
+        if isinstance(error, DeepCruiserError):
+            raise type(error)(f"{what} cannot be judged: {error}") from None
+        raise InputError(
+            f"{what} cannot be judged, because the oracle {type(oracle).__name__} raised {type(error).__name__}: "
+            f"{error}; what was judged before is saved, so mend the oracle and run the same command again"
+        ) from error
+
+
+def _steps(mutant: Mutant) -> str:
+    return " -> ".join(map(str, mutant.recipe))
 
 
 def _finite(distance: float | None, inputs: Inputs, mutant: Mutant) -> float | None:
@@ -125,22 +151,19 @@ def sow(
         executions = dict(zip([mutant.seed for mutant in used], executor.submit(used)() if used else (), strict=True))
         for mutant in batch:
             if mutant.seed in executions:
-                text = inputs.seeds.text(mutant.seed)
-                seeded = judge_seed(oracle, mutant, executions[mutant.seed], text, keep_failing=keep_failing)
+                seeded = judge_seed(oracle, mutant, executions[mutant.seed], inputs.seeds, keep_failing=keep_failing)
                 yield replace(seeded, distance=_finite(seeded.distance, inputs, mutant))
             else:
                 yield Seeded(-1 - mutant.number, mutant.seed, "rejected", "left out", None, None, 0.0, None, "", None)
 
 
 def judge_seed(
-    oracle: Oracle, mutant: Mutant, execution: Execution, text: Any, *, keep_failing: bool = False
+    oracle: Oracle, mutant: Mutant, execution: Execution, seeds: Seeds, *, keep_failing: bool = False
 ) -> Seeded:
     """Whether a seed can be used: the system has to get it right, unless failing seeds are kept as well."""
     position, name = -1 - mutant.number, mutant.seed
-    try:
-        result = verdict(execution, oracle, partial(oracle.reference, text))
-    except InputError as error:
-        raise InputError(f"the seed {name!r} cannot be judged: {error}") from None
+    with _judging(oracle, mutant):
+        result = verdict(execution, oracle, partial(seed_reference, oracle, seeds, name))
     if not result.judged:
         message = execution.problem.message if execution.problem is not None else ""
         output = message or result.output

@@ -18,6 +18,7 @@ from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.serialise import summarise
+from deepcruiser.value_oracles import Keywords, SignalToDistortion, Tolerance
 
 T = TypeVar("T")
 #: The least values of numbers.
@@ -27,6 +28,9 @@ ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
     (WordErrorRate, "wer_above", "above"),
     (CharacterErrorRate, "cer_above", "above"),
     (SpanDisagreement, "spans_below", "below"),
+    (Tolerance, "tolerance", "limit"),
+    (SignalToDistortion, "sdr_below", "below_db"),
+    (Keywords, "keywords", "names"),
     (Disagreement, "disagreement", None),
 )
 #: By default, an answer fails if its word error rate exceeds this.
@@ -96,6 +100,8 @@ class CampaignSpec:
     input_partitions: int = 10
     model: str | None = None
     mutations_source: str | None = None
+    oracle_source: str | None = None
+    against_system: str | None = None
     leave_out: str | None = None
 
     guide: Component = Component("coverage", {"criteria": ["BSCov"]})
@@ -138,7 +144,7 @@ class CampaignSpec:
         return Guide(tuple(map(criterion, names)), keep)  # type: ignore[arg-type]
 
     def build_oracle(self) -> Oracle:
-        """The oracle that the spec describes, if it is one of ours."""
+        """The oracle that the spec describes, if it is one of ours; `against_system` is not part of it."""
         oracle: Oracle = self.oracle.build("oracle", [kind for kind, _, _ in ORACLES])
         return oracle
 
@@ -252,9 +258,14 @@ class CampaignSpec:
     def _oracle_options(self, default: CampaignSpec) -> dict[str, Any]:
         options: dict[str, Any] = {}
         parameters = self.oracle.parameters
+        if self.against_system is not None:
+            options["against_system"] = self.against_system
+        if self.oracle_source is not None:
+            return {**options, "oracle": self.oracle_source}
         for kind, option, name in ORACLES:
             if self.oracle.type == kind.__name__ and self.oracle != default.oracle:
-                options[option] = _number(parameters[name]) if name else True
+                percent = bool(parameters.get("relative"))
+                options[option] = _typed(parameters[name], percent=percent) if name else True
         if parameters.get("against"):
             options["against"] = str(parameters["against"])
         names = parameters.get("normalise", WordErrorRate().normalise)
@@ -301,6 +312,13 @@ def _number(value: float) -> str:
     """A number in the fewest digits that read back as the same number."""
     short = f"{value:g}"
     return short if float(short) == value else repr(value)
+
+
+def _typed(value: Any, *, percent: bool) -> str:
+    """A limit or a list of names as one types it."""
+    if isinstance(value, list | tuple):
+        return ",".join(value)
+    return f"{_number(100 * value)}%" if percent else _number(value)
 
 
 def _are_names(value: Any) -> bool:

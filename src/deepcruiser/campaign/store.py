@@ -123,7 +123,13 @@ class Store:
         """
         identity, fixed = json.loads(json.dumps(identity)), json.loads(json.dumps(spec.to_dict()))
         if self.meta("spec") is not None and self.meta("random") is not None:
-            was = {**CampaignSpec().to_dict(), "seeds left out": [], **self.meta("spec"), **self.meta("identity")}
+            was = {
+                **CampaignSpec().to_dict(),
+                "seeds left out": [],
+                "other system": "",
+                **self.meta("spec"),
+                **self.meta("identity"),
+            }
             now = {**fixed, **identity}
             names = (*_FIXED, *identity)
             differ = [
@@ -180,10 +186,11 @@ class Store:
             for expected, row in enumerate(rows, after + 1):
                 if row[0] != expected:
                     raise ValueError(f"run {expected:,} is missing")
-                number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance = row
+                number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance, moved = row
                 made = tuple(map(read_change, json.loads(changes)))
                 judged = json.loads(output), score, doubt, bytes(digest).hex()
-                yield Ran(number, parent, made, outcome, reason, *judged, _visits(model, visits), distance)
+                reference = None if moved is None else decode(json.loads(moved))
+                yield Ran(number, parent, made, outcome, reason, *judged, _visits(model, visits), distance, reference)
 
     def pending(self, read_change: ReadChange) -> list[list[tuple[int, tuple[Any, ...]]]]:
         """The plans that were made and not yet run, as (parent, changes)."""
@@ -220,7 +227,8 @@ class Store:
         else:
             changes = json.dumps([to_dict(change) for change in event.changes])
             run = event.number, event.parent, changes, event.outcome, reason, output
-            insert(self._db, "runs", (*run, *judged))
+            moved = None if event.reference is None else json.dumps(encode(event.reference))
+            insert(self._db, "runs", (*run, *judged, moved))
 
 
 def input_text(folder: Path, number: int) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from deepcruiser.campaign.executors.base import Execution
+from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.oracles import Oracle, distance, is_finite
 from deepcruiser.trace import Run
 
@@ -42,6 +43,12 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
     return Verdict(
         "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)
     )
+
+
+def seed_reference(oracle: Oracle, seeds: Seeds, name: str, output: Any) -> Any:
+    """What the answer to a seed is compared with."""
+    reference = oracle.reference(seeds.text(name), output)
+    return moved_reference(oracle, reference, lambda: seeds[name], (), lambda: seeds[name])
 
 
 def moved_reference(

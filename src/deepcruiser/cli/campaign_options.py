@@ -17,10 +17,21 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.spec import NORMALISE, ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
 from deepcruiser.cli import builtin
-from deepcruiser.cli.resolve import PROCESS, READY_MADE, data_from, model_from, mutations_from
+from deepcruiser.cli.options import together
+from deepcruiser.cli.resolve import (
+    PROCESS,
+    READY_MADE,
+    data_from,
+    model_from,
+    mutations_from,
+    oracle_from,
+    system_from,
+)
 from deepcruiser.errors import InputError
-from deepcruiser.oracles import Disagreement
+from deepcruiser.oracles import Disagreement, Oracle
+from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
+from deepcruiser.value_oracles import Keywords, SystemDisagreement, Tolerance
 
 Command = Callable[..., Any]
 
@@ -30,8 +41,14 @@ def _names(kinds: Iterable[type]) -> str:
 
 
 #: For `fuzz` and `seeds`; the statistics of `evaluate` are about texts and labels.
-spans_option = click.option(
-    "--spans-below", type=float, help="Fail if time spans overlap with the seed's by less than this."
+moving_options = together(
+    click.option("--spans-below", type=float, help="Fail if time spans overlap with the seed's by less than this."),
+    click.option(
+        "--sdr-below", type=float, help="Fail if the signal-to-distortion ratio of a sound is below this, in dB."
+    ),
+    click.option(
+        "--against-system", metavar="SYSTEM", help="Compare with the answers of this system to the same inputs."
+    ),
 )
 
 
@@ -46,6 +63,15 @@ def oracle_options(command: Command) -> Command:
         ),
         click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
         click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
+        click.option(
+            "--tolerance", metavar="LIMIT", help="Fail if a number is further off than this, such as 0.1 or 5%."
+        ),
+        click.option(
+            "--keywords",
+            metavar="NAMES",
+            help="Fail if one of these words is missed or misheard, or these slots differ.",
+        ),
+        click.option("--oracle", metavar="FILE.py:NAME", help="Judge with an oracle of your own."),
         click.option(
             "--against",
             type=click.Choice(["text", "output"]),
@@ -105,6 +131,11 @@ def spec_from(
     cer_above: float | None = None,
     disagreement: bool = False,
     spans_below: float | None = None,
+    tolerance: str | None = None,
+    sdr_below: float | None = None,
+    keywords: str | None = None,
+    oracle: str | None = None,
+    against_system: str | None = None,
     against: str | None = None,
     normalise: str = ",".join(NORMALISE),
     transformations: str | None = None,
@@ -118,7 +149,16 @@ def spec_from(
     """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given."""
     if builtin.is_built_in(system):
         data, mutations = data or system, mutations or builtin.own_mutations(system)
-    thresholds = {"wer_above": wer_above, "cer_above": cer_above, "spans_below": spans_below}
+    limits = {
+        "wer_above": wer_above,
+        "cer_above": cer_above,
+        "spans_below": spans_below,
+        "tolerance": tolerance,
+        "sdr_below": sdr_below,
+        "keywords": keywords,
+        "disagreement": disagreement or None,
+        "oracle": oracle,
+    }
     sound = _sound(transformations, noise, ranges) if mutations is None else None
     if mutations is not None and (transformations is not None or noise is not None or ranges):
         raise click.UsageError("--transformations, --noise and --range are for audio and do not go with --mutations")
@@ -126,7 +166,9 @@ def spec_from(
         system=system,
         data=data,
         mutations_source=mutations,
-        oracle=_oracle(thresholds, disagreement, against, normalise),
+        oracle=_oracle(limits, against, normalise),
+        oracle_source=oracle,
+        against_system=against_system,
         mutations=mutations_component(sound or Mutations()),
         limit_seconds=limit_seconds or None,
         validity=not no_validity,
@@ -185,6 +227,22 @@ def build_mutations(spec: CampaignSpec) -> Mutations:
     return spec.build_mutations() if spec.mutations_source is None else mutations_from(spec.mutations_source)
 
 
+def build_oracle(spec: CampaignSpec) -> Oracle:
+    """The oracle, wherever it comes from, without the other system that it may compare with."""
+    return spec.build_oracle() if spec.oracle_source is None else oracle_from(spec.oracle_source)
+
+
+def load_against(spec: CampaignSpec) -> System | None:
+    """The system that answers are compared with."""
+    return None if spec.against_system is None else system_from(spec.against_system)
+
+
+def judging_oracle(spec: CampaignSpec) -> Oracle:
+    """The oracle, with the other system if it compares with one."""
+    other = load_against(spec)
+    return build_oracle(spec) if other is None else SystemDisagreement(other, build_oracle(spec))
+
+
 def load_mutations(spec: CampaignSpec) -> Mutations:
     """The same, tried once so that a wrong range is an error now and not in the middle of a campaign."""
     mutations = build_mutations(spec)
@@ -196,7 +254,7 @@ def load_mutations(spec: CampaignSpec) -> Mutations:
 def located(spec: CampaignSpec, folder: Path, directory: Mapping[str, str]) -> CampaignSpec:
     """The spec of a campaign's folder with its paths as they are found from the current directory."""
     bases = [folder / directory["relative"], Path(directory["absolute"])]
-    names = ["system", "data", "leave_out", "profile", "model"]
+    names = ["system", "data", "leave_out", "profile", "model", "oracle_source", "against_system"]
     names += ["mutations_source"] if spec.mutations_source not in READY_MADE else []
     changes: dict[str, Any] = {name: _located(getattr(spec, name), bases) for name in names}
     return replace(spec, **changes)
@@ -220,25 +278,42 @@ def _file_or_word(word: str, bases: list[Path]) -> str:
     return next((str((base / word).resolve()) for base in bases if (base / word).is_file()), word)
 
 
-def _oracle(
-    thresholds: Mapping[str, float | None], disagreement: bool, against: str | None, normalise: str
-) -> Component:
-    given = [option for option, value in thresholds.items() if value is not None]
-    if len(given) + disagreement > 1:
-        typed = ", ".join(f"--{name.replace('_', '-')}" for name in thresholds)
-        raise click.UsageError(f"give one of {typed} and --disagreement")
-    if disagreement:
-        oracle: Any = Disagreement(against)  # type: ignore[arg-type]
-        return Component.of(oracle)
+def _oracle(limits: Mapping[str, Any], against: str | None, normalise: str) -> Component:
+    given = [option for option, value in limits.items() if value is not None]
+    if len(given) > 1:
+        typed, known = (["--" + name.replace("_", "-") for name in names] for names in (given, limits))
+        raise click.UsageError(f"{' and '.join(typed)} do not go together: give one of {', '.join(known)}")
     option = given[0] if given else "wer_above"
+    value: Any = limits[option] if given else WER_ABOVE
+    if option == "oracle":
+        return Component.of(oracle_from(value))
+    if option == "tolerance":
+        value, relative = _tolerance(value)
+        return Component.of(Tolerance(value, relative, against))  # type: ignore[arg-type]
+    if option == "keywords":
+        return Component.of(Keywords(_listed(value), against))  # type: ignore[arg-type]
+    if option == "disagreement":
+        return Component.of(Disagreement(against))  # type: ignore[arg-type]
     kind, _, _ = next(entry for entry in ORACLES if entry[1] == option)
-    value = WER_ABOVE if thresholds[option] is None else thresholds[option]
-    if option != "spans_below":
-        names = tuple(name.strip() for name in normalise.split(",") if name.strip())
-        return Component.of(kind(value, against, names))
-    if against == "text":
+    if option in ("wer_above", "cer_above"):
+        return Component.of(kind(value, against, _listed(normalise)))
+    if option == "spans_below" and against == "text":
         raise click.UsageError("--spans-below compares with the answer to the seed: leave out --against text")
     return Component.of(kind(value))
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _tolerance(text: str) -> tuple[float, bool]:
+    """A limit, and whether it is relative: `0.1` or `5%`."""
+    relative = text.strip().endswith("%")
+    try:
+        limit = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise InputError(f"--tolerance {text!r} is not a number; use 0.1, or 5% for a relative one") from None
+    return (limit / 100 if relative else limit), relative
 
 
 def _sound(transformations: str | None, noise: str | None, given: tuple[str, ...]) -> Mutations:

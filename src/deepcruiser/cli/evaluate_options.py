@@ -16,7 +16,7 @@ from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import options
-from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, load_mutations
+from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, judging_oracle, load_mutations
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import InputError
@@ -53,7 +53,7 @@ class EvaluateOptions:
             self._profile(system),
             Seeds(list(chain.from_iterable(map(data_from, named)))),
             replace(mutations, invalid=never_invalid) if self.paper else mutations,
-            self.spec.build_oracle(),
+            judging_oracle(self.spec),
             self.folder,
             partitions=self.partitions,
             input_partitions=self.input_partitions,

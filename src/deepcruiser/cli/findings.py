@@ -49,6 +49,7 @@ SHRUNK = 20
 @click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
+@click.option("--oracle", metavar="FILE.py:NAME", help="Where the oracle is now, if it is your own.")
 @options.json_output()
 def findings(
     folder: Path,

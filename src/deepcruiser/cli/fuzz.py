@@ -24,12 +24,14 @@ from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import (
+    build_oracle,
     judging_options,
+    load_against,
     load_data,
     load_model,
     load_mutations,
+    moving_options,
     paper_options,
-    spans_option,
     spec_from,
 )
 from deepcruiser.cli.fraction import Fraction
@@ -67,7 +69,7 @@ GROUPS = {
 @options.output("The campaign's folder; an existing campaign in it is resumed.", metavar="FOLDER")
 @click.option("--guide", default="BSCov", help="Keep mutants that increase these criteria; or random, or none.")
 @judging_options
-@spans_option
+@moving_options
 @click.option("--minutes", type=click.FloatRange(min=0), help="Stop after this many minutes from now.")
 @click.option("--runs", type=click.IntRange(min=0), help="Stop after this many runs, including earlier sessions.")
 @click.option(
@@ -163,7 +165,7 @@ def fuzz(
     spec = spec_from(scheduler=Component(given.pop("scheduler"), {"pick": pick}), **given)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
-        oracle, mutations, data = spec.build_oracle(), load_mutations(spec), load_data(spec)
+        oracle, mutations, data = build_oracle(spec), load_mutations(spec), load_data(spec)
         model, system = load_model(spec, needed=chosen.keep == "guided"), system_from(spec.system or "")
         chosen = chosen if model is not None else chosen.without_model()
         spec = replace(spec, guide=guide_component(chosen))
@@ -185,6 +187,7 @@ def fuzz(
                     spec=spec,
                     guide=chosen,
                     oracle=oracle,
+                    against=load_against(spec),
                     mutations=mutations,
                     leave_out=_left_out(spec.leave_out),
                     workers=_workers(mutations, workers),

@@ -27,9 +27,10 @@ OWN = {
     "max_findings": "int",
     "max_wrong_seeds": "float",
 }
+_ORACLES = ("wer_above", "cer_above", "disagreement", "spans_below", "tolerance", "sdr_below", "keywords", "oracle")
 #: Options that do not go together: where one is typed, the file gives none of the other places in the row.
 _ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
-    tuple(frozenset({name}) for name in ("wer_above", "cer_above", "disagreement", "spans_below")),
+    tuple(frozenset({name}) for name in _ORACLES),
     (frozenset({"model"}), frozenset({"profile", "partitions"})),
     (frozenset({"mutations"}), frozenset({"transformations", "noise", "ranges"})),
 )

@@ -23,7 +23,7 @@ from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.spec import CampaignSpec
-from deepcruiser.cli.campaign_options import build_mutations, load_data, load_model, located
+from deepcruiser.cli.campaign_options import build_mutations, judging_oracle, load_data, load_model, located
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.replay_suite import replay_suite
@@ -43,6 +43,7 @@ from deepcruiser.transformations import AddBackgroundNoise
 @click.option("--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own.")
 @click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
+@click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
 @click.option("--noise", metavar="FOLDER", help="Find the recordings of AddBackgroundNoise here, if they have moved.")
 @click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the inputs to this folder.")
 @click.option("--json", "as_json_text", is_flag=True, help="Print the result as JSON.")
@@ -52,6 +53,7 @@ def replay(
     system: str | None,
     data: str | None,
     mutations: str | None,
+    oracle: str | None,
     noise: str | None,
     save: Path | None,
     as_json_text: bool,
@@ -71,12 +73,12 @@ def replay(
     Exit status: 0 no test still fails, 1 at least one does, 2 wrong use.
     """
     if (folder / SUITE).is_file():
-        if numbers or data or mutations or noise or save:
+        if numbers or data or mutations or oracle or noise or save:
             raise click.UsageError("a suite is replayed as a whole, and needs only --system")
         sys.exit(1 if replay_suite(folder, system, as_json=as_json_text) else 0)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
-        options = {"system": system, "data": data, "mutations": mutations}
+        options = {"system": system, "data": data, "mutations": mutations, "oracle": oracle}
         opened = open_campaign(folder, **options)
         record, network, other = opened.record, opened.system, opened.other
         if other and not as_json_text:
@@ -132,6 +134,8 @@ def open_campaign(folder: Path, **sources: str | None) -> Opened:
     options = {name: value for name, value in sources.items() if value is not None}
     if "mutations" in options:
         options["mutations_source"] = options.pop("mutations")
+    if "oracle" in options:
+        options["oracle_source"] = options.pop("oracle")
     if stored.spec.system is None and not {"system", "data"} <= set(options):
         raise InputError(
             f"{str(folder)!r} does not say what it was made with, because it was started in Python: give --system "
@@ -145,7 +149,7 @@ def open_campaign(folder: Path, **sources: str | None) -> Opened:
     mutations = build_mutations(spec)
     model = None if other else _model(spec, stored)
     record = CampaignRecord.open(
-        folder, seeds=load_data(spec), model=model, oracle=spec.build_oracle(), mutations=mutations
+        folder, seeds=load_data(spec), model=model, oracle=judging_oracle(spec), mutations=mutations
     )
     change = None if other else record.change(network)
     if other or change is not None:

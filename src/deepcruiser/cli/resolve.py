@@ -20,6 +20,7 @@ from deepcruiser.cli import builtin
 from deepcruiser.corpora import read_corpus, samples
 from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, described
+from deepcruiser.oracles import Oracle
 from deepcruiser.systems import BUILT_IN
 from deepcruiser.systems.by_suffix import ADAPTERS, is_model_file, system_from_file
 from deepcruiser.trace import System
@@ -105,6 +106,23 @@ def mutations_from(given: str) -> Mutations:
     if not isinstance(value, Mutations):
         raise InputError(f"{given!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
     return value
+
+
+def oracle_from(given: str) -> Oracle:
+    """The oracle that --oracle names: an object, a class, or a function that makes one."""
+    if ".py:" not in given:
+        raise InputError(f"--oracle {given!r} is not of the form FILE.py:NAME")
+    value = object_from(given)
+    if inspect.isroutine(value) or isinstance(value, type):
+        value = value()
+    missing = [name for name in ("name", "reference", "score", "fails") if not hasattr(value, name)]
+    if missing:
+        raise InputError(
+            f"{given!r} is a {type(value).__name__} without {' and '.join(missing)}: an oracle has name, "
+            "reference(text, output), score(reference, output) and fails(score)"
+        )
+    oracle: Oracle = value
+    return oracle
 
 
 def model_from(

@@ -17,9 +17,9 @@ from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Seeds
-from deepcruiser.campaign.verdict import verdict
+from deepcruiser.campaign.verdict import seed_reference, verdict
 from deepcruiser.cli import options
-from deepcruiser.cli.campaign_options import load_data, oracle_options, spans_option, spec_from
+from deepcruiser.cli.campaign_options import judging_oracle, load_data, moving_options, oracle_options, spec_from
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import watching
 from deepcruiser.cli.project import ProjectCommand
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 @click.option("--data", metavar="PATH", help="The seeds: a corpus on disk, or FILE.py:NAME.")
 @click.option("-o", "--output", required=True, metavar="PAGE.html", type=click.Path(path_type=Path), help="The page.")
 @oracle_options
-@spans_option
+@moving_options
 @click.option("--sounds", default=300, type=click.IntRange(min=0), help="Recordings that can be played in the page.")
 @click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Seeds run at a time.")
 @click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
@@ -69,7 +69,7 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
         )
         with watching() as watch:
             progress = Progress(len(inputs), stage="running seeds", watch=watch)
-            listed = order(list(_list(executor, inputs, spec.build_oracle(), batch_size, progress)))
+            listed = order(list(_list(executor, inputs, judging_oracle(spec), batch_size, progress)))
     write_page(listed, output, read=inputs.__getitem__, sounds=sounds)
     write_table(listed, output.with_suffix(".csv"))
     if as_json:
@@ -99,7 +99,7 @@ def _listed(name: str, execution: Execution, given: Seeds, oracle: Oracle) -> Li
     from deepcruiser.report.seed_listing import ListedSeed, quality_of
     from deepcruiser.transformations.quality import QualityLimits
 
-    result = verdict(execution, oracle, partial(oracle.reference, given.text(name)))
+    result = verdict(execution, oracle, partial(seed_reference, oracle, given, name))
     try:
         quality, doubtful = quality_of(given[name], QualityLimits())
     except DeepCruiserError:  # what cannot be read has the reason as its answer

@@ -143,7 +143,7 @@ def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     executor = CachedExecutor(experiment.cache, model, experiment.components)
     for position, record in enumerate(experiment.cache.gathered([(name, ()) for name in task.seeds])):
         seed = Mutant(-1 - position, -1 - position, record.seed, (), ())
-        sown = judge_seed(experiment.oracle, seed, executor.execution(record), experiment.seeds.text(record.seed))
+        sown = judge_seed(experiment.oracle, seed, executor.execution(record), experiment.seeds)
         state.apply(sown)
         if sown.outcome == "kept":
             measured.add(record, kept=True)
