@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.findings.cluster import Findings, find
 from deepcruiser.findings.groups import group_by
 from deepcruiser.findings.phrases import phrase
@@ -145,6 +147,42 @@ def test_region_compares_the_share_of_new_cells_with_that_of_the_seeds() -> None
         assert region(_visits(seed), _visits(text), usual) == expected
     assert both == {"inside", "outside"}, "the test sees both"
     assert region(None, _visits("ab"), usual) == region(_visits("ab"), None, usual) == ""
+
+
+def test_states_that_leave_what_training_visited_are_the_cause() -> None:
+    """Whatever the words and the change; the title names a change that nearly all of the tests have."""
+    near = _visits("ab")
+    far = next(each for each in map(_visits, texts(99, seed=2)) if region(near, each, 0.05) == "outside")
+    seeds = [SimpleNamespace(position=0, visits=near, outcome="kept")]
+    recipes: list[tuple[Any, ...]] = [(HighPassFilter(200 + i),) for i in range(9)]
+
+    def tests(recipes: list[tuple[Any, ...]]) -> list[FailedTest]:
+        words = ["open", "open door", "the door"]
+        return [
+            failed_test(i, f"s{i}", recipe, "open the door", words[i % 3], visits=far)
+            for i, recipe in enumerate(recipes)
+        ]
+
+    (finding,) = grouped(Record(tests(recipes), seeds=seeds)).findings
+    assert (finding.cause.kind, finding.cause.region, finding.cause.symptom[1:]) == (
+        "wrong words",
+        "outside",
+        ("",) * 3,
+    )
+    assert re.fullmatch(
+        r"wrong words when high-passed at 20\d Hz, where the states leave what training visited: 9 seeds", finding.title
+    )
+    assert finding.explanation == (
+        "9 failing tests in which words are wrong and more of the states are where training never was than in 19 of 20 "
+        "seeds"
+    )
+    (mixed,) = grouped(Record(tests([*recipes[:7], (Trim(40),), (Trim(41),)]), seeds=seeds)).findings
+    assert mixed.title == "wrong words where the states leave what training visited: 9 seeds"
+    assert mixed.id == finding.id
+    left = Shrunk(0, "shrunk", (Trim(41),), (), 9, 1, "open", 2 / 3, "", "after 'b'")
+    known = {mixed.worst.test.number: replace(left, number=mixed.worst.test.number)}
+    (named,) = grouped(Record(tests([*recipes[:7], (Trim(40),), (Trim(41),)]), seeds=seeds), known).findings
+    assert named.title == "wrong words where the states leave what training visited, after 'b': 9 seeds"
 
 
 def test_parting() -> None:

@@ -20,6 +20,9 @@ from deepcruiser.transformations.severity import severity
 #: How wrong a failure is that gives no answer at all; a wrong answer counts by its score, at most 1.
 _NO_ANSWER = 2.0
 
+#: The change is in the title of a finding whose states leave what training visited if this part of its tests has it.
+_NEARLY_ALL = 0.9
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -117,13 +120,17 @@ class Finding:
         """The finding in a line."""
         count = f"{len(self.seeds):,} seed{'' if len(self.seeds) == 1 else 's'}"
         worst = self.worst
-        if self.cause.region == "outside":
-            keys = {member.failure.key for member in self.members}
-            what = worst.failure if len(keys) == 1 else self.cause.failure
-            where = f", {worst.shrunk.leaves}" if worst.shrunk is not None and worst.shrunk.leaves else ""
-            return f"{what} where the states leave what training visited{where}: {count}"
         recipe = worst.recipe if worst.shrunk is not None else worst.recipe[-1:]
-        return f"{self.cause.failure} when {phrase(recipe)}: {count}"
+        when = f" when {phrase(recipe)}"
+        if self.cause.region != "outside":
+            return f"{self.cause.failure}{when}: {count}"
+        keys = {member.failure.key for member in self.members}
+        what = worst.failure if len(keys) == 1 else self.cause.failure
+        same = sum(name_of(member.recipe[-1]) == name_of(recipe[-1]) for member in self.members)
+        if same < _NEARLY_ALL * len(self.members):
+            when = ""
+        leaves = f", {worst.shrunk.leaves}" if worst.shrunk is not None and worst.shrunk.leaves else ""
+        return f"{what}{when}{',' * bool(when)} where the states leave what training visited{leaves}: {count}"
 
     @property
     def explanation(self) -> str:
