@@ -144,6 +144,10 @@ def test_export_a_suite_and_replay_it(folder: Path) -> None:
     assert failing.exit_code == 1, failing.output
     for case in suite.cases:
         assert f"{case.id}: still fails" in failing.stdout
+    (folder / "suite" / "known.txt").write_text("".join(f"{case.id} next release\n" for case in suite.cases))
+    known = run("replay suite")
+    count = len(suite.cases)
+    assert (known.exit_code, f"{count} of {count} fail, {count} of them known to" in known.output) == (0, True)
     fixed = run("replay suite --system judge.py:mended --json")
     assert fixed.exit_code == 0
     data = json.loads(fixed.stdout)

@@ -74,7 +74,7 @@ def test_a_suite_grows_and_keeps_what_it_has(suite: Suite, record: CampaignRecor
         write_suite(suite.folder, other, find(other).findings)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
-    with pytest.raises(dc.FileError, match="is there already, and is no suite"):
+    with pytest.raises(dc.FileError, match="it has other files; use a new folder"):
         write_suite(tmp_path / "notes", record, found)
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_was_changed_is_named(suite: Suite, suffix: str) -> None:
 
 
 def test_what_is_no_suite(suite: Suite, tmp_path: Path) -> None:
-    with pytest.raises(dc.FileError, match=r"there is no suite in '.*': no suite.json is there"):
+    with pytest.raises(dc.FileError, match=r"there is no suite in '.*': it has no suite.json"):
         Suite.read(tmp_path)
     path = suite.folder / "suite.json"
     data = json.loads(path.read_text())
@@ -157,7 +157,7 @@ def test_pytest_selects_and_knows(suite: Suite, tmp_path: Path) -> None:
     (suite.folder / "known.txt").write_text("0000 gone\n")
     status, printed = run_pytest(tmp_path, "--deepcruiser", "suite")
     assert status == 2
-    assert "lists '0000', which is no test of the suite" in printed
+    assert "lists '0000', which the suite does not have" in printed
 
 
 def test_pytest_beside_other_tests_and_without_being_asked(suite: Suite, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from deepcruiser.cli import options
 from deepcruiser.cli.export_campaign import campaign_options, export_suite, export_tests
 from deepcruiser.cli.output import say
 from deepcruiser.export import export as export_model
+from deepcruiser.findings.phrases import count_of
 
 
 @click.command()
@@ -83,4 +84,5 @@ def export(
         if not as_json:
             say(f"{model}, written to {output}")
             return
-    say(json.dumps(summary, indent=2) if as_json else f"{summary['tests']:,} tests, written to {summary['output']}")
+    text = f"{count_of(summary['tests'], 'test')}, written to {summary['output']}"
+    say(json.dumps(summary, indent=2) if as_json else text)

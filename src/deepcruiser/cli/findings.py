@@ -24,6 +24,7 @@ from deepcruiser.errors import InputError, printable
 from deepcruiser.findings.cluster import Findings, find
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.groups import GroupOf, group_by
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.results import explain
 from deepcruiser.report.format import counted
 
@@ -153,7 +154,8 @@ def _lines(record: CampaignRecord, found: Findings, group_of: GroupOf | None) ->
         lines.append(f"there are no failing tests in {record.folder}")
     elif found.findings:
         lines.append(
-            f"{found.failing_tests:,} failing tests, {len(found.findings):,} findings, what matters most first"
+            f"{count_of(found.failing_tests, 'failing test')}, {count_of(len(found.findings), 'finding')}, "
+            "what matters most first"
         )
     for number, finding in enumerate(found.findings, 1):
         lines += ["", f"{number}. {printable(finding.title, width=400)}  [{finding.id}]"]

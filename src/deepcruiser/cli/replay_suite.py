@@ -19,7 +19,7 @@ from deepcruiser.serialise import summarise
 
 
 def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:
-    """Run a suite and print what came of each test; the number of those that fail."""
+    """Run a suite and print what came of each test; the number of those that fail and are not known to."""
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         suite = Suite.read(folder)
@@ -31,17 +31,19 @@ def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:
             if not as_json:
                 say(_line(case, judged))
     failing = sum(bool(judged.kind) for _, judged in results)
+    known = sum(bool(judged.kind and case.known) for case, judged in results)
     if as_json:
         report = {
             "folder": os.fspath(folder),
             "tests": len(results),
             "failing": failing,
+            "known": known,
             "results": [_dict(case, judged) for case, judged in results],
         }
         say(json.dumps(report, indent=2), file=out)
     else:
-        say(f"{failing:,} of {len(results):,} fail")
-    return failing
+        say(f"{failing:,} of {len(results):,} fail" + (f", {known:,} of them known to" if known else ""))
+    return failing - known
 
 
 def _line(case: Case, judged: Verdict) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.findings.kinds import KINDS, Failure
-from deepcruiser.findings.phrases import name_of, phrase
+from deepcruiser.findings.phrases import count_of, name_of, phrase
 from deepcruiser.findings.region import REGIONS, Parting, Region
 from deepcruiser.findings.shrink import Shrunk
 from deepcruiser.transformations.severity import severity
@@ -118,7 +118,7 @@ class Finding:
     @property
     def title(self) -> str:
         """The finding in a line."""
-        count = f"{len(self.seeds):,} seed{'' if len(self.seeds) == 1 else 's'}"
+        count = count_of(len(self.seeds), "seed")
         worst = self.worst
         recipe = worst.recipe if worst.shrunk is not None else worst.recipe[-1:]
         when = f" when {phrase(recipe)}"
@@ -135,7 +135,7 @@ class Finding:
     @property
     def explanation(self) -> str:
         """Why these failures belong together, in a sentence."""
-        count = f"{len(self.members):,} failing test{'' if len(self.members) == 1 else 's'}"
+        count = count_of(len(self.members), "failing test")
         reasons = [f"{KINDS[self.cause.kind]}", REGIONS[self.cause.region]]
         if self.cause.expected or self.cause.got:
             reasons[0] += f" ({self.cause.failure})"

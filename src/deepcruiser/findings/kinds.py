@@ -113,7 +113,7 @@ def _of_texts(expected: str, got: str) -> Failure:
 
 
 def _label(value: Any) -> str:
-    """A short answer as text; empty if it is no label."""
+    """A short answer as text; empty if it is too long for a label."""
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, str | int | bool) or len(str(plain)) > _LONGEST_LABEL:
         return ""

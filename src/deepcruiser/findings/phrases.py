@@ -29,12 +29,16 @@ def name_of(change: Any) -> str:
 
 def phrase(recipe: Iterable[Any]) -> str:
     """What a recipe does, to follow the word "when": "sped up to 1.07 x and high-passed at 180 Hz"."""
-    return " and ".join(_phrase(change) for change in recipe)
+    changes = list(recipe)
+    phrases = [_PHRASES[type(change)](change) for change in changes if type(change) in _PHRASES]
+    if others := [name_of(change) for change in changes if type(change) not in _PHRASES]:
+        phrases.append(f"changed by {' and '.join(others)}")
+    return " and ".join(phrases)
 
 
-def _phrase(change: Any) -> str:
-    words = _PHRASES.get(type(change))
-    return words(change) if words is not None else f"changed by {name_of(change)}"
+def count_of(number: int, noun: str) -> str:
+    """A number of things: "1 seed", "7 seeds"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _volume(change: ChangeVolume) -> str:

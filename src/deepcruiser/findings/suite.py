@@ -83,7 +83,7 @@ class Suite:
             oracle = CampaignSpec(oracle=Component.from_dict("oracle", data["oracle"])).build_oracle()
             cases = [_case(folder, data["files"], name, known) for name in data["tests"]]
             if unknown := set(known) - {case.id for case in cases}:
-                raise FileError(f"{str(folder / KNOWN)!r} lists {min(unknown)!r}, which is no test of the suite")
+                raise FileError(f"{str(folder / KNOWN)!r} lists {min(unknown)!r}, which the suite does not have")
             return cls(folder, data["system"], data["directory"], data["limit_seconds"] or None, oracle, tuple(cases))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, DeepCruiserError):
@@ -110,7 +110,7 @@ def write_suite(
     """
     folder, spec = Path(folder), record.spec
     if folder.exists() and not (folder / SUITE).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileError(f"cannot write a suite to {str(folder)!r}: it is there already, and is no suite")
+        raise FileError(f"cannot write a suite to {str(folder)!r}: it has other files; use a new folder")
     oracle = spec.build_oracle()
     data = _suite_data(folder) if (folder / SUITE).is_file() else _new(folder, record, system)
     if data["oracle"] != spec.oracle.to_dict():
@@ -175,7 +175,7 @@ def _written(folder: Path, record: CampaignRecord, finding: Finding, oracle: Ora
 def _suite_data(folder: Path) -> dict[str, Any]:
     path = folder / SUITE
     if not path.is_file():
-        raise FileError(f"there is no suite in {str(folder)!r}: no {SUITE} is there")
+        raise FileError(f"there is no suite in {str(folder)!r}: it has no {SUITE}")
     try:
         data: dict[str, Any] = json.loads(path.read_bytes())
         version = data["format"]
