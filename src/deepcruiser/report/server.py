@@ -22,11 +22,14 @@ from deepcruiser.report.page import render, render_section
 from deepcruiser.report.sections import SECTIONS, collect
 
 HOST = "127.0.0.1"
+#: Seconds that a client may take to say what it wants, and connections at a time. A browser needs a few.
+IDLE_SECONDS, MOST_CONNECTIONS = 10.0, 32
 _WAITING = b"<!doctype html><meta http-equiv=refresh content=1><title>DeepCruiser</title><p>Running the seeds."
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    block_on_close = False
     allow_reuse_address = os.name == "posix"  # on Windows it would share the port with another program
 
     def __init__(self, folder: str | os.PathLike[str], port: int) -> None:
@@ -35,6 +38,26 @@ class _Server(ThreadingHTTPServer):
         self.folder = folder
         self._campaign: CampaignData | None = None
         self._one_at_a_time = threading.Lock()
+        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own; what comes beyond the most connections is closed at once."""
+        if not self._free.acquire(blocking=False):
+            return self.shutdown_request(request)
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread could be started
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """The terminal belongs to the campaign, whatever a client does."""
 
     def page(self, *, seen: tuple[str, str] | None = None) -> dict[str, Any] | None:
         """The data of the page as of now; None if the browser has `seen` this number of runs, in this state."""
@@ -50,9 +73,13 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
+    timeout = IDLE_SECONDS
 
     def do_GET(self) -> None:
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            return self._answer(HTTPStatus.BAD_REQUEST)
         _, token, *rest = address.path.split("/", 2) if address.path.count("/") > 1 else ("", "", "")
         # Another site whose host name resolves to this machine sends that name: answer ours only (DNS rebinding).
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
@@ -85,17 +112,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _sound(self, data: bytes) -> None:
         """Audio, or the range of it that was requested: Safari plays nothing without ranges."""
-        requested = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-        if requested is None or int(requested[1]) >= len(data):
+        requested = re.fullmatch(r"bytes=([0-9]{1,15})-([0-9]{0,15})", self.headers.get("Range", ""))
+        if requested is None:
             return self._answer(HTTPStatus.OK, data, "audio/flac", {"Accept-Ranges": "bytes"})
         first, last = int(requested[1]), min(int(requested[2] or len(data)), len(data) - 1)
+        if first > last:
+            none = {"Content-Range": f"bytes */{len(data)}"}
+            return self._answer(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, more=none)
         where = {"Accept-Ranges": "bytes", "Content-Range": f"bytes {first}-{last}/{len(data)}"}
         return self._answer(HTTPStatus.PARTIAL_CONTENT, data[first : last + 1], "audio/flac", where)
 
     def _answer(
         self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain", more: Mapping[str, str] | None = None
     ) -> None:
-        with suppress(ConnectionError):  # who requested has gone
+        with suppress(OSError):  # who requested has gone, or takes too long
             self.send_response(status)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
             headers |= more or {}
