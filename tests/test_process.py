@@ -10,6 +10,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ import pytest
 from click.testing import CliRunner
 
 import deepcruiser as dc
+from deepcruiser.campaign.executors.base import Problem
+from deepcruiser.campaign.executors.local import run_all
 from deepcruiser.cli import main
+from deepcruiser.findings.cluster import find
+from tests.support import toy
 
 #: A program whose answer to a sound is the sign of its first sample and its length; texts tell it what to do.
 PROGRAM = """
@@ -342,3 +347,62 @@ def test_the_example(tmp_path: Path) -> None:
     assert result.stdout.count(": 32 runs, ") == 2
     for failing, of in re.findall(r"(\d+) of (\d+) fail again", result.stdout):
         assert failing == of
+
+
+def test_a_crash_that_does_not_repeat_is_a_finding_of_its_own(tmp_path: Path) -> None:
+    """A program that dies on every 25th input it gets, whatever that is."""
+    script = tmp_path / "tired.py"
+    script.write_text(
+        PROGRAM.replace("for line in sys.stdin:", "for number, line in enumerate(sys.stdin, 1):").replace(
+            '    what = asked.get("input", "")',
+            '    what = asked.get("input", "")\n    if number == 25:\n        os.kill(os.getpid(), 11)',
+        )
+    )
+    texts = [toy.Text(f"t{number}", f"text {number}") for number in range(8)]
+    mutations = dc.Mutations.text()
+    options: dict[str, Any] = {"oracle": dc.Disagreement(), "workers": 0, "guide": "none", "mutations": mutations}
+    with dc.ProcessSystem([sys.executable, str(script)]) as system:
+        campaign = dc.fuzz(system, None, texts, folder=tmp_path / "run", runs=64, batch_size=8, **options)
+    assert {test.kind for test in campaign.failed} <= {"crash", "crash once"}
+    assert len(campaign.failed) >= 2
+    once = [test for test in campaign.failed if test.kind == "crash once"]
+    assert once
+    assert all("was killed by SIGSEGV" in test.output for test in once)
+    assert all((tmp_path / "run" / "failed" / f"{test.number:06}.txt").exists() for test in once)
+    titles = [finding.title for finding in find(campaign).findings]
+    assert any("crash once" in title for title in titles), titles
+
+
+def test_a_program_that_dies_after_its_answer_is_noticed() -> None:
+    code = "import json, os; print(json.dumps({'text': json.loads(input())['input']}), flush=True); os._exit(7)"
+    system = dc.ProcessSystem([sys.executable, "-c", code])
+    assert system.run(["a"])[0].output == "a"
+    assert system._program is not None
+    system._program._process.wait()
+    with pytest.raises(dc.DeepCruiserError, match="ended with status 7 after its last answer"):
+        system.run(["b"])
+    assert system.run(["c"])[0].output == "c"
+    system.close()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sessions are those of POSIX")
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_us() -> None:
+    code = "import subprocess, sys; subprocess.Popen(['sleep', '20'], start_new_session=True); sys.exit(3)"
+    began = time.monotonic()
+    system = dc.ProcessSystem([sys.executable, "-c", code], limit_seconds=2)
+    with pytest.raises(dc.DeepCruiserError, match="no answer within 2 s"):
+        system.run(["x" * 2_000_000])
+    assert time.monotonic() - began < 15
+
+
+@pytest.mark.parametrize("caught", ["except Exception", "except BaseException", "except"])
+def test_a_system_that_swallows_what_ends_it_is_timed_out_all_the_same(caught: str) -> None:
+    loop = f"while True:\n  try:\n   time.sleep(0.01)\n  {caught}:\n   pass"
+    code = f"def run(batch):\n {loop}"
+    names: dict[str, Any] = {"time": time}
+    exec(code, names)
+    system: Any = SimpleNamespace(run=names["run"])
+    (problem,) = run_all(system, ["a"], limit_seconds=0.1)
+    assert isinstance(problem, Problem)
+    assert problem.kind == "time-out"
+    assert "no answer within 0.1 s" in problem.message

@@ -77,7 +77,7 @@ def _other_input(test: FailedTest, record: CampaignRecord, digest: str) -> str:
 
 
 def _other_answer(test: FailedTest, judged: Verdict, kind: str, same_answer: bool) -> str:
-    if kind != test.kind and {kind, test.kind} & {"crash", "time-out"}:
+    if kind != test.kind and {kind, test.kind} & {"crash", "crash once", "time-out"}:
         return f"{kind or 'an answer'} ({judged.output}) instead of {test.kind} ({test.output})"
     if kind == test.kind == "crash":  # numbers and addresses in a message may differ
         now, then = (str(message).partition(":")[0] for message in (judged.output, test.output))

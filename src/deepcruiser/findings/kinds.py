@@ -26,6 +26,7 @@ KINDS = {
     "other answer": "the answer changed",
     "spans moved": "the spans moved",
     "crash": "the system crashed",
+    "crash once": "the system crashed, but not again on the same input",
     "time-out": "the system took too long",
     "not finite": "the answer has NaN or infinite values",
 }

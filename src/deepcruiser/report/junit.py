@@ -15,7 +15,7 @@ from deepcruiser.report.format import failure_details, failure_text
 #: Characters that XML 1.0 cannot hold, even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 #: Kinds of failure that are errors of the system rather than wrong answers.
-_ERRORS = ("crash", "time-out", "not finite")
+_ERRORS = ("crash", "crash once", "time-out", "not finite")
 
 
 def write_junit(report: ReportData, path: str | os.PathLike[str]) -> None:

@@ -15,7 +15,10 @@ from deepcruiser.trace import Scores
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer: the kind ("crash", "time-out", "not finite" or "unreadable") and the message."""
+    """Why there is no answer: the kind and the message.
+
+    The kinds are "crash", "crash once" (on an input of a batch, and not again), "time-out", "not finite", "unreadable".
+    """
 
     kind: str
     message: str

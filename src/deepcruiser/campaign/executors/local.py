@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, repeat
 from types import FrameType
 from typing import Any
 
@@ -118,23 +120,39 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
     try:
         with _limit(limit_seconds):
             runs = system.run(inputs)
-    except (Exception, SystemExit) as error:
-        if len(inputs) > 1:
-            return [run_all(system, [value], limit_seconds=limit_seconds)[0] for value in inputs]
-        kind = "time-out" if isinstance(error, TimeoutError) else "crash"
-        return [Problem(kind, described(error))]
+    except (Exception, SystemExit, _LateError) as error:
+        late = isinstance(error, TimeoutError | _LateError)
+        if len(inputs) == 1:
+            return [Problem("time-out" if late else "crash", described(error))]
+        results = [run_all(system, [value], limit_seconds=limit_seconds)[0] for value in inputs]
+        # A program says on which input it crashed; what it does not do again must not be forgotten.
+        position = getattr(error, "position", None)
+        if position is not None and not late and isinstance(results[position], Run):
+            results[position] = Problem("crash once", described(error))
+        return results
     return [*checked_runs(system, runs, len(inputs))]
+
+
+class _LateError(BaseException):
+    """The time is over. Not an `Exception`, which a system may catch and go on."""
 
 
 @contextmanager
 def _limit(seconds: float | None) -> Iterator[None]:
-    """Raise TimeoutError if the block takes longer. It uses a signal, so it works in the main thread only."""
+    """Raise an error in the system if the block takes longer, and again if that is caught.
+
+    It uses a signal, so it works in the main thread only, and not while a library computes without ever returning.
+    """
     if seconds is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
 
+    pauses = chain([1.0], repeat(1e-4))  # time to clean up; then so often that it meets a loop between two attempts
+
     def late(signum: int, frame: FrameType | None) -> None:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        signal.setitimer(signal.ITIMER_REAL, next(pauses))
+        if frame is None or frame.f_code.co_filename not in (__file__, contextlib.__file__):
+            raise _LateError(f"no answer within {seconds:g} s")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -25,7 +25,9 @@ _KEPT = 20
 
 
 class ProgramError(DeepCruiserError):
-    """A program crashed, or gave an invalid answer."""
+    """A program crashed, or gave an invalid answer; `position` is that of the input in its batch, where it is known."""
+
+    position: int | None = None
 
 
 class ProgramTimeoutError(ProgramError, TimeoutError):
@@ -83,7 +85,18 @@ class Program:
         threading.Thread(
             target=_write, args=(self._process.stdin, "".join(f"{line}\n" for line in lines)), daemon=True
         ).start()
-        return [self._next(limit_seconds) for _ in lines]
+        answers: list[str] = []
+        try:
+            for _ in lines:
+                answers.append(self._next(limit_seconds))
+        except ProgramError as error:
+            error.position = len(answers)
+            raise
+        return answers
+
+    def ended(self) -> str:
+        """How the program has ended by itself: "ended with status 1", "was killed by SIGSEGV"."""
+        return _exit_text(self._process.wait())
 
     def end(self) -> None:
         """Kill the program and all that it started."""
@@ -134,9 +147,11 @@ def _read_stderr(stream: IO[bytes], lines: deque[str]) -> None:
 
 
 def _write(stream: Any, text: str) -> None:
+    # Not through the stream's buffer, whose lock would keep `_end` waiting if nobody reads the other end.
+    data = memoryview(text.encode(errors="surrogatepass"))
     with contextlib.suppress(OSError, ValueError):  # it has ended, which reading its answer will show
-        stream.write(text.encode())
-        stream.flush()
+        while data:
+            data = data[os.write(stream.fileno(), data) :]
 
 
 def _exit_text(status: int) -> str:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.audio import Audio
-from deepcruiser.errors import InputError, reason
+from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.reading import open_regular, read_array
 from deepcruiser.systems.process.child import Program, ProgramError, check_command
 from deepcruiser.trace import Run, Trace
 
@@ -95,7 +96,7 @@ class ProcessSystem:
                 with open(path, "rb") as file:
                     sha.update(hashlib.file_digest(file, "sha256").digest())
             else:
-                sha.update(f"{word}\0".encode())
+                sha.update(os.fsencode(word) + b"\0")
         return sha.hexdigest()
 
     def run(self, batch: Sequence[Any]) -> list[Run]:
@@ -111,7 +112,7 @@ class ProcessSystem:
             lines = [self._line(value, number, folder) for number, value in enumerate(batch)]
             program = self._started()
             answers = program.ask([json.dumps(line) for line in lines], limit_seconds=self._limit)
-            runs = [self._run(answer, number, folder) for number, answer in enumerate(answers)]
+            runs = [self._checked_run(answer, number, folder) for number, answer in enumerate(answers)]
         except BaseException as error:  # also Ctrl-C and the time limit of a campaign, in the middle of an answer
             if not isinstance(error, InputError | _AnsweredError):
                 self.close()
@@ -135,10 +136,23 @@ class ProcessSystem:
         self.close()
 
     def _started(self) -> Program:
-        if self._program is None or not self._program.is_alive():
+        if self._program is not None and not self._program.is_alive():
+            event = self._program.ended()
             self.close()
+            if event != "ended with status 0":
+                error = ProgramError(f"{self!r} {event} after its last answer")
+                error.position = 0
+                raise error
+        if self._program is None:
             self._program = Program(self.command, cwd=self._cwd)
         return self._program
+
+    def _checked_run(self, answer: str, number: int, folder: Path) -> Run:
+        try:
+            return self._run(answer, number, folder)
+        except ProgramError as error:
+            error.position = number
+            raise
 
     def _line(self, value: Any, number: int, folder: Path) -> dict[str, Any]:
         line: dict[str, Any] = {"id": number, "folder": str(folder)}
@@ -198,12 +212,13 @@ class ProcessSystem:
         if not path.is_relative_to(folder.resolve()):
             raise ProgramError(f"{self!r} wrote its {name} to {str(file)!r}, which is not in the folder of the batch")
         try:
-            array = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+            with open_regular(path) as opened:
+                array = read_array(opened, os.fstat(opened.fileno()).st_size)
+        except (OSError, ValueError, FileError) as error:
             raise ProgramError(
                 f"{self!r} gave {str(file)!r} as its {name}, which is not a readable .npy file ({error})"
             ) from None
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
+        if array.dtype.kind not in "fiu":
             raise ProgramError(f"the {name} that {self!r} wrote to {str(file)!r} are not numbers")
         return array
 
