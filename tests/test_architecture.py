@@ -12,7 +12,7 @@ PACKAGE = Path(dc.__file__).parent
 #: From the ground up; a part may import those before it and itself. ARCHITECTURE.md says the same in words.
 LAYERS = (
     ("errors",),
-    ("atomic", "csv_cells", "kaldi_objects", "reading", "spooled_rows"),
+    ("atomic", "csv_cells", "kaldi_objects", "reading", "spooled_rows", "trial"),
     ("archive", "containers"),
     ("audio", "trace"),
     ("serialise",),
@@ -32,7 +32,7 @@ LAYERS = (
 )
 #: Systems implement trace.System and know nothing of what is made with them.
 SYSTEMS_MAY_IMPORT = {
-    *("errors", "atomic", "audio", "kaldi_objects", "reading", "trace", "decoding", "features", "systems"),
+    *("errors", "atomic", "audio", "kaldi_objects", "reading", "trace", "trial", "decoding", "features", "systems"),
 }
 
 

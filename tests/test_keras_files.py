@@ -296,3 +296,28 @@ def test_the_example(shared: Path, tmp_path: Path) -> None:
     assert ": 32 runs, " in result.stdout
     (failing, of) = re.findall(r"(\d+) of (\d+) failing tests fail again", result.stdout)[0]
     assert failing == of
+
+
+@pytest.mark.parametrize("kind", ["external storage", "external link", "virtual"])
+def test_a_file_that_reads_other_files_is_refused(tmp_path: Path, kind: str) -> None:
+    import h5py
+
+    weights = rnn_weights("GRU", SIZE, UNITS, np.random.default_rng(0))
+    path = write(tmp_path / "net.h5", sequential([rnn("GRU", "rnn", UNITS, reset_after=False)]), {"rnn": weights})
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"password" * 100)
+    with h5py.File(path, "a") as file:
+        group = file["model_weights"]["rnn"]
+        name = group.visititems(lambda name, item: name if isinstance(item, h5py.Dataset) else None)
+        shape = group[name].shape
+        del group[name]
+        if kind == "external storage":
+            group.create_dataset(name, shape, "f4", external=[(str(secret), 0, h5py.h5f.UNLIMITED)])
+        elif kind == "external link":
+            group[name] = h5py.ExternalLink(str(secret), "/weights")
+        else:
+            layout = h5py.VirtualLayout(shape, "f4")
+            layout[:] = h5py.VirtualSource(str(secret), "weights", shape)
+            group.create_virtual_dataset(name, layout)
+    with pytest.raises(dc.FileError, match=r"(from|in) another file.*: save it as one file"):
+        dc.KerasSystem(path)

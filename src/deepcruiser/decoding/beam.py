@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from deepcruiser.decoding.doubt import log_probabilities
 from deepcruiser.decoding.greedy import as_array, symbols
 from deepcruiser.decoding.language_model import LanguageModel
 from deepcruiser.errors import InputError
+from deepcruiser.trial import check_loads
 
 LN10 = math.log(10)
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 #: In each step the search follows this many of the best symbols, and drops texts whose logarithm of the probability
 #: is this far below that of the best.
@@ -161,6 +164,8 @@ def _kenlm(model: LanguageModel, words: list[str]) -> Any:
     from flashlight.lib.text.decoder.kenlm import KenLM
     from flashlight.lib.text.dictionary import Dictionary
 
+    if not model.path.is_relative_to(_PACKAGE):  # KenLM does not check what it maps into memory
+        check_loads("kenlm", model.path, name="KenLM")
     try:
         return KenLM(str(model.path), Dictionary(words))
     except (RuntimeError, ValueError, OSError) as error:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.errors import DeepCruiserError, FileError
+from deepcruiser.reading import check_bytes
 from deepcruiser.systems.keras.graph import Graph
 from deepcruiser.systems.keras.layers import CODE, LayerMaker, import_keras
 
@@ -55,6 +56,7 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
     import h5py
 
     with h5py.File(file, "r") as opened:
+        _refuse_other_files(opened, set())
         described = opened.attrs.get("model_config")
         if described is None:
             names = _names(opened, "layer_names") or list(opened.get("layers", opened))
@@ -82,8 +84,28 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
             entry, group = graph.entries[layer.name], groups[layer.name]
             inner = entry["config"].get("layer", {}) if isinstance(entry["config"], dict) else {}
             kind = entry["class_name"] + inner.get("class_name", "")
-            _set(layer, kind, [np.asarray(group[name]) for name in _names(group, "weight_names")])
+            stored = [group[name] for name in _names(group, "weight_names")]
+            check_bytes(sum(each.size * each.dtype.itemsize for each in stored), f"layer {layer.name!r}")
+            _set(layer, kind, [np.asarray(each) for each in stored])
     return network, output is not None
+
+
+def _refuse_other_files(group: Any, seen: set[Any]) -> None:
+    """Refuse a file that reads parts of itself from other files, which may be any file of this machine."""
+    import h5py
+
+    for name in group:
+        link = group.get(name, getlink=True)
+        if isinstance(link, h5py.ExternalLink):
+            raise FileError(f"it takes {name!r} from another file, {link.filename!r}: save it as one file")
+        if not isinstance(link, h5py.HardLink):
+            continue
+        item = group[name]
+        if isinstance(item, h5py.Dataset) and (item.external or item.is_virtual):
+            raise FileError(f"it keeps the numbers of {name!r} in another file: save it as one file")
+        if isinstance(item, h5py.Group) and item.id not in seen:
+            seen.add(item.id)
+            _refuse_other_files(item, seen)
 
 
 def _set(layer: Any, kind: str, arrays: list[Array]) -> None:
@@ -120,6 +142,7 @@ def _from_cudnn(kind: str, arrays: list[Array]) -> list[Array]:
 def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], trusted: bool) -> tuple[Any, bool]:
     keras = import_keras()
     with zipfile.ZipFile(file) as archive:
+        check_bytes(sum(member.file_size for member in archive.infolist()), "its unpacked parts")
         if "config.json" not in archive.namelist():
             raise FileError("it is a ZIP archive without a config.json, so it was not written by Keras")
         described = json.loads(archive.read("config.json"))

@@ -1,0 +1,108 @@
+"""Loading a foreign file in a child process first, where a crash or a hang of the library that reads it does no harm.
+
+The child is started once and forks for every file, so that a trial takes milliseconds. It imports nothing of ours.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import subprocess
+import sys
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from deepcruiser.errors import FileError
+
+LIMIT_SECONDS = 20
+
+#: What the child runs. Each kind imports its library before it forks, and uses the file after.
+_CHILD = r"""
+import json, os, signal, sys, importlib
+
+def tflite(path):
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+    plain = OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    with open(path, "rb") as file:
+        content = file.read()
+    for options in ({}, {"experimental_op_resolver_type": plain, "experimental_preserve_all_tensors": True}):
+        interpreter = Interpreter(model_content=content, **options)
+        interpreter.allocate_tensors()
+        interpreter.invoke()
+
+def kenlm(path):
+    from flashlight.lib.text.decoder.kenlm import KenLM
+    from flashlight.lib.text.dictionary import Dictionary
+    with open(path, "rb") as file:
+        data = file.read()
+    words = [word for word in data[data.rfind(b"<unk>\0"):].decode("utf-8", "replace").split("\0")[:-1] if word]
+    model = KenLM(path, Dictionary(words))
+    start = state = model.start(True)
+    for number in range(len(words)):
+        model.score(start, number)
+        state = model.score(state, number)[0]
+
+LIBRARIES = {"tflite": "ai_edge_litert.interpreter", "kenlm": "flashlight.lib.text.decoder.kenlm"}
+nowhere = os.open(os.devnull, os.O_WRONLY)
+answers = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(nowhere, 1)
+os.dup2(nowhere, 2)
+for line in sys.stdin:
+    kind, path, limit = json.loads(line)
+    importlib.import_module(LIBRARIES[kind])
+    child = os.fork()
+    if not child:
+        signal.alarm(limit)
+        try:
+            globals()[kind](path)
+        except Exception:
+            pass  # it will be raised again, and said, where the file is loaded in earnest
+        os._exit(0)
+    answers.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
+"""
+
+
+class _Child:
+    def __init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _CHILD],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            text=True,
+            start_new_session=True,  # Ctrl-C is for us
+        )
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        with self._process:  # closes its input and waits
+            self._process.kill()
+
+    def ask(self, kind: str, path: str) -> str:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with self._lock:
+            self._process.stdin.write(json.dumps([kind, path, LIMIT_SECONDS]) + "\n")
+            self._process.stdin.flush()
+            return self._process.stdout.readline().strip()
+
+
+@cache
+def _child(process: int) -> _Child:
+    return _Child()
+
+
+def check_loads(kind: Literal["tflite", "kenlm"], path: str | os.PathLike[str], *, name: str) -> None:
+    """Refuse a file that crashes the library which reads it, or on which that takes too long."""
+    if not hasattr(os, "fork"):  # on Windows
+        return
+    status = _child(os.getpid()).ask(kind, os.fspath(Path(path).absolute()))
+    if status == "-14":
+        raise FileError(f"{os.fspath(path)!r} is damaged: {name} was not done with it after {LIMIT_SECONDS} s")
+    if status.startswith("-"):
+        raise FileError(f"{os.fspath(path)!r} is damaged: {name} crashes on it")
