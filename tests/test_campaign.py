@@ -83,7 +83,7 @@ def follow(
             outcome = "rejected"
         elif run.output != parent.reference:
             outcome = "failed"
-        elif guide.keep == "guided":
+        elif guide.needs_model:
             outcome = "kept" if any(a < b for a, b in zip(before, with_it, strict=True)) else "dropped"
         else:
             outcome = event.outcome
@@ -110,7 +110,7 @@ def follow(
     assert [campaign.coverage(c, queue=True).value for c in guide.criteria] == pytest.approx(of_queue(), abs=1e-12)
     assert len(campaign.moments) == 1 + -(-len(campaign.runs) // batch_size)
     rates = np.array(expected)
-    assert abs(rank["kept"] - rates.sum()) <= 4 * np.sqrt((rates * (1 - rates)).sum()) or guide.keep == "guided"
+    assert abs(rank["kept"] - rates.sum()) <= 4 * np.sqrt((rates * (1 - rates)).sum()) or guide.needs_model
     return rank
 
 
@@ -160,7 +160,7 @@ def test_random_keeps_without_looking(tmp_path: Path) -> None:
 def test_mutants_of_mutants_and_those_that_are_not_valid(tmp_path: Path) -> None:
     """Long seeds, so that some mutants are too long; enough runs for whole chains of transformations."""
     given = [toy.Text(f"t{i}", text * 2) for i, text in enumerate(toy.texts(6, longest=15))]
-    campaign = toy.campaign(tmp_path, given, runs=400, guide=dc.BTCov)
+    campaign = toy.campaign(tmp_path, given, runs=400, guide=dc.BTCov, select="rarity", pick="thompson")
     recipes: dict[int, tuple[type, ...]] = {-1 - i: () for i in range(len(given))}
     rejected = 0
     for event in campaign.runs:
@@ -178,7 +178,7 @@ def test_mutants_of_mutants_and_those_that_are_not_valid(tmp_path: Path) -> None
 
 def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
     """Once without any criterion of the package: cells in sets."""
-    campaign = toy.campaign(tmp_path, guide=dc.BSCov, batch_size=1, runs=60)
+    campaign = toy.campaign(tmp_path, guide=dc.BSCov, batch_size=1, runs=60, select="uniform")
     reader, model = toy.Reader(), toy.model()
 
     def cells(text: str) -> set[plain.Cell]:
@@ -298,7 +298,10 @@ def test_every_way_to_select_gives_every_test_a_chance(tmp_path: Path, select: s
         ({"guide": "BSCov"}, "expected a criterion, several criteria, 'random' or 'none' as the guide, got 'BSCov'"),
         ({"guide": []}, r"expected a criterion.*, got \[\]"),
         ({"guide": ["BSCov"]}, r"expected a criterion.*, got \['BSCov'\]"),
-        ({"select": "best"}, "unknown type of scheduler 'best'; expected one of: uniform, recent, decay, rarity"),
+        (
+            {"select": "best"},
+            "unknown type of scheduler 'best'; expected one of: learned, chains, uniform",
+        ),
         ({"select": "rarety"}, "unknown type of scheduler 'rarety'; did you mean 'rarity'"),
         ({"pick": "tomson"}, "unknown value of pick 'tomson'; did you mean 'thompson'"),
         ({"batchsize": 4}, r"unknown setting 'batchsize' \(given: 4\); did you mean 'batch_size'"),
@@ -326,7 +329,7 @@ def test_a_campaign_prints_itself(tmp_path: Path) -> None:
     assert repr(campaign) == f"Campaign in {tmp_path}: 64 runs, {len(campaign.failed)} failing tests"
     worst = campaign.failed[0]
     assert str(worst).splitlines()[0] == f"{worst.reference!r} became {worst.output!r} (100%)"
-    assert str(worst).splitlines()[1] == f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}"
+    assert f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}" in str(worst).splitlines()
     assert campaign[worst.number] is worst
     with pytest.raises(
         dc.InputError, match=rf"there is no failing test 99 in '{tmp_path}', which has {len(campaign.failed)}"

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.campaign.guide import BASELINES
+from deepcruiser.campaign.guide import KEEP
+from deepcruiser.campaign.learned import AIMS
 from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import Component, guide_component, mutations_component
 from deepcruiser.cli.campaign_options import spec_from
@@ -21,6 +22,7 @@ from deepcruiser.cli.fuzz import fuzz as fuzz_command
 from deepcruiser.cli.resolve import guide_from
 from deepcruiser.normaliser import DIFFERENCES
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise, series, text
+from deepcruiser.transformations.severity import LEVELS
 from tests.support import toy
 
 CRITERIA = ("BSCov", "1-SBCov", "2-SBCov", "BTCov", "ISCov", "WICov", "7-SBCov")
@@ -31,7 +33,7 @@ against = st.sampled_from([None, "text", "output"])
 thresholds = st.floats(0, 100) | st.integers(0, 3).map(float)
 guides = st.builds(
     lambda kind, names: Component(kind, {"criteria": names}),
-    st.sampled_from(["coverage", *BASELINES]),
+    st.sampled_from(KEEP),
     st.lists(st.sampled_from(CRITERIA), min_size=1, max_size=3, unique=True),
 )
 differences = st.lists(st.sampled_from(DIFFERENCES), unique=True)
@@ -44,8 +46,12 @@ oracles = st.one_of(
     st.builds(dc.SignalToDistortion, st.floats(-9, 99)),
     st.builds(dc.Keywords, st.lists(st.sampled_from(["go", "turn left"]), min_size=1, unique=True), against),
 )
-schedulers = st.builds(
-    lambda select, pick: Component(select, {"pick": pick}), st.sampled_from([*SELECT]), st.sampled_from([*PICK])
+schedulers = st.one_of(
+    st.builds(
+        lambda select, pick: Component(select, {"pick": pick}), st.sampled_from([*SELECT]), st.sampled_from([*PICK])
+    ),
+    st.builds(lambda aim: Component("learned", {"aim": aim}), st.sampled_from(AIMS)),
+    st.just(Component("chains")),
 )
 
 
@@ -73,6 +79,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "oracle": oracles.map(Component.of),
     "mutations": (mutations() | st.just(toy.MUTATIONS)).map(mutations_component),
     "scheduler": schedulers,
+    "severity": st.sampled_from([*LEVELS]) | st.floats(0, 100, exclude_min=True),
     "seed": st.integers(0, 2**70),
     "batch_size": st.integers(1, 10**6),
     "window": st.none() | st.integers(1, 10**6),
@@ -125,8 +132,8 @@ numbers = st.floats(-1e6, 1e6) | st.integers(-50, 50).map(float)
 typed = st.fixed_dictionaries(
     {"system": st.sampled_from(["asr.py:system", "process: ./my-recogniser --json", "a b.py:it's"])},
     optional={
-        **{name: FIELDS[name] for name in ("partitions", "input_partitions", "scheduler", "seed", "batch_size")},
-        **{name: FIELDS[name] for name in ("window", "minutes", "runs", "guide", "oracle", "limit_seconds")},
+        **{name: FIELDS[name] for name in ("partitions", "input_partitions", "scheduler", "severity", "batch_size")},
+        **{name: FIELDS[name] for name in ("seed", "window", "minutes", "runs", "guide", "oracle", "limit_seconds")},
         **{name: FIELDS[name] for name in ("validity", "keep_failing_seeds")},
         "data": st.sampled_from(["seeds/", "my seeds", "data.py:seeds"]),
         "leave_out": st.sampled_from(["leave-out.txt", "my choice.csv"]),
@@ -160,9 +167,13 @@ def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutati
     cli_only = ("output", "workers", "plain", "serve", "as_json_lines", "paper", "max_findings", "max_wrong_seeds")
     for name in cli_only:
         del options[name]
-    guide, scheduler, pick = options.pop("guide"), options.pop("scheduler"), options.pop("pick")
-    again = spec_from(scheduler=Component(scheduler, {"pick": pick}), **options)
-    assert replace(again, guide=guide_component(guide_from(guide))) == spec
+    scheduler, aim, pick = (options.pop(name) for name in ("scheduler", "aim", "pick"))
+    severity = options.pop("severity")
+    options["severity"] = severity if severity in LEVELS else float(severity)
+    parameters = {"learned": {"aim": aim}, "chains": {}}.get(scheduler, {"pick": pick})
+    guide = guide_component(guide_from(options.pop("guide"), options.pop("keep")))
+    again = spec_from(scheduler=Component(scheduler, parameters), **options)
+    assert replace(again, guide=guide) == spec
 
 
 def test_a_spec_without_a_way_to_pick_can_be_typed_too() -> None:
@@ -194,7 +205,7 @@ def test_a_file_as_a_user_writes_it() -> None:
         """
     )
     assert (spec.system, spec.minutes, spec.limit_seconds) == ("asr.py:system", 30.0, None)
-    assert spec.build_guide() == dc.Guide((dc.BTCov, dc.SBCov(2)))
+    assert spec.build_guide() == dc.Guide((dc.BTCov, dc.SBCov(2)), "coverage")
     assert spec.build_oracle() == dc.Disagreement()
     assert [kind.__name__ for kind in spec.build_mutations().kinds] == ["Trim", "AddWhiteNoise"]
     assert spec.build_mutations().ranges == {"AddWhiteNoise": {"snr_db": [25, 40]}}
@@ -203,7 +214,7 @@ def test_a_file_as_a_user_writes_it() -> None:
             system="asr.py:system",
             minutes=30,
             limit_seconds=None,
-            guide=guide_component(dc.Guide((dc.BTCov, dc.SBCov(2)))),
+            guide=guide_component(dc.Guide((dc.BTCov, dc.SBCov(2)), "coverage")),
             oracle=Component.of(dc.Disagreement()),
             scheduler=Component("decay"),
         ),
@@ -288,6 +299,10 @@ def test_what_may_be_left_out() -> None:
             'scheduler = {type = "rarity", pick = ["thompson"]}',
             "unknown value of pick ['thompson']; did you mean 'thompson'?",
         ),
+        ('scheduler = {type = "learned", aim = "luck"}', "unknown value of aim 'luck'; expected one of: balanced"),
+        ('scheduler = {type = "chains", pick = "uniform"}', "unknown field of the scheduler chains 'pick'"),
+        ('severity = "bearable"', "severity must be mild, normal, hard, unlimited or a number above 0, not 'bearable'"),
+        ("severity = 0", "severity must be mild, normal, hard, unlimited or a number above 0, not 0"),
         ("guide = 3", "guide must be a table with a type, such as {type = ...}, not 3"),
         ("oracle = {above = 0.3}", "oracle must be a table with a type, such as {type = ...}, not {'above': 0.3}"),
         ("scheduler = {type = 3}", "scheduler must be a table with a type"),
@@ -346,6 +361,7 @@ def test_settings_of_fuzz_are_fields_of_the_spec(tmp_path: Path) -> None:
         oracle=Component.of(dc.Disagreement()),
         mutations=mutations_component(toy.MUTATIONS),
         scheduler=Component("decay"),
+        severity="unlimited",
         runs=16,
         seed=3,
     )
@@ -354,7 +370,8 @@ def test_settings_of_fuzz_are_fields_of_the_spec(tmp_path: Path) -> None:
 
 def test_a_spec_and_what_is_passed_apart_from_it_are_the_same_campaign(tmp_path: Path) -> None:
     spec = dc.CampaignSpec(
-        guide=Component("coverage", {"criteria": ("BTCov", "WICov")}),
+        guide=Component("coverage+distance", {"criteria": ("BTCov", "WICov")}),
+        severity="unlimited",
         oracle=Component("Disagreement"),
         seed=5,
         runs=48,

@@ -18,6 +18,7 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.spec import Component
 from deepcruiser.campaign.store import Store
 from deepcruiser.serialise import digest_of
 from deepcruiser.systems.builtin import bracket_changes
@@ -37,7 +38,7 @@ def other_way(**changes: Any) -> dc.Mutations:
     ("change", "message"),
     [
         ({"guide": dc.BTCov}, r"guide.criteria \(gone: BSCov, new: BTCov\)"),
-        ({"guide": "random"}, 'guide.type was "coverage" and is "random"'),
+        ({"guide": "random"}, 'guide.type was "coverage\\+distance" and is "random"'),
         ({"guide": (dc.BSCov, dc.SBCov(2))}, r"guide.criteria \(new: 2-SBCov\)"),
         (
             {"oracle": dc.WordErrorRate(above=0.3)},
@@ -45,11 +46,12 @@ def other_way(**changes: Any) -> dc.Mutations:
         ),
         ({"oracle": dc.Disagreement("output")}, 'oracle.against was null and is "output"'),
         ({"seed": 1}, "seed was 0 and is 1"),
+        ({"severity": "mild"}, 'severity was "unlimited" and is "mild"'),
         ({"batch_size": 8}, "batch_size was 16 and is 8"),
         ({"window": 16}, "window was null and is 16"),
-        ({"select": "uniform", "pick": "thompson"}, 'scheduler.type was "rarity" and is "uniform"'),
-        ({"pick": "uniform"}, 'scheduler.pick was "thompson" and is "uniform"'),
-        ({"seed": 1, "pick": "uniform"}, 'scheduler.pick was "thompson" and is "uniform"; seed was 0 and is 1'),
+        ({"select": "uniform", "pick": "thompson"}, 'scheduler.type was "learned" and is "uniform"'),
+        ({"scheduler": Component("learned", {"aim": "seeds"})}, 'scheduler.aim was "balanced" and is "seeds"'),
+        ({"seed": 1, "select": "uniform"}, 'scheduler.type was "learned" .*; seed was 0 and is 1'),
         ({"system": toy.Reader(1), "model": toy.model(1)}, "the network changed since the campaign in "),
         ({"mutations": other_way(kinds=bracket_changes.KINDS[1:])}, r"mutations.kinds \(gone: InsertRound\)"),
         ({"mutations": other_way(kinds=bracket_changes.KINDS[::-1])}, r"mutations.kinds \(in another order\)"),

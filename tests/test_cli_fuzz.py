@@ -42,7 +42,7 @@ def test_the_summary(folder: Path) -> None:
     assert result.exit_code == 1, result.output
     out = result.stdout
     assert "320 runs in 0:00:0" in out
-    assert "guide: 2-SBCov; stopped: 320 runs are done" in out
+    assert "guide: 2-SBCov or distance; stopped: 320 runs are done" in out
     assert "  2-SBCov " in out
     numbers = failing(folder / "a")
     assert f"failing tests: {len(numbers)} wrong; " in out

@@ -36,8 +36,8 @@ def test_the_preset_is_its_parts(folder: Path) -> None:
     assert (spec.validity, spec.keep_failing_seeds) == (False, True)
     assert spec.input_partitions == spec.partitions == 20
     assert spec.oracle.parameters["normalise"] == ["case"]
-    parts = "--batch-size 1 --window 1 --scheduler uniform --pick uniform --no-validity --keep-failing-seeds".split()
-    parts += ["--normalise", "case"]
+    parts = "--batch-size 1 --window 1 --scheduler uniform --pick uniform --keep coverage --severity unlimited".split()
+    parts += ["--no-validity", "--keep-failing-seeds", "--normalise", "case"]
     result = run(
         *basic, *MODEL, *parts, "--input-partitions", "20", "--runs", "40", "--workers", "0", "-o", str(folder / "b")
     )

@@ -76,7 +76,14 @@ def model(seed: int = 0) -> dc.AbstractModel:
 
 def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.CampaignRecord:
     """A campaign on the reader, made in this process unless told otherwise."""
-    options = {"oracle": dc.Disagreement(), "mutations": MUTATIONS, "workers": 0, "runs": 64, **options}
+    options = {
+        "oracle": dc.Disagreement(),
+        "mutations": MUTATIONS,
+        "workers": 0,
+        "runs": 64,
+        "severity": "unlimited",
+        **options,
+    }
     if "select" in options or "pick" in options:
         pick = {"pick": options.pop("pick", "uniform")}
         options["scheduler"] = Component(options.pop("select", "rarity"), pick)

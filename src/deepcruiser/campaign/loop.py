@@ -17,6 +17,7 @@ import numpy as np
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
 from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.guide import NEARER
 from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.state import State
@@ -82,14 +83,17 @@ def judge(
         return Ran(*planned, "rejected", execution.invalid, None, 0.0, None, execution.digest, None)
     seed = partial(inputs.make, mutant.seed, ())
     made = partial(inputs.make, mutant.seed, mutant.recipe)
-    reference = state.queue.tests[mutant.parent].reference
+    parent = state.queue.tests[mutant.parent]
+    reference = parent.reference
     with _judging(oracle, mutant):
         result = verdict(execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made))
     visits = execution.visits if result.judged else None
-    outcome: Outcome = "failed" if result.kind else "kept" if state.keeps(visits, rng) else "dropped"
+    distance, before = _finite(result.distance, inputs, mutant), parent.distance
+    nearer = distance is not None and before is not None and distance > NEARER * before
+    keeps = not result.kind and state.keeps(visits, rng, nearer=nearer)
+    outcome: Outcome = "failed" if result.kind else "kept" if keeps else "dropped"
     if outcome == "kept":
         inputs.keep(mutant.seed, mutant.recipe)
-    distance = _finite(result.distance, inputs, mutant)
     doubt, digest = execution.doubt, execution.digest
     moved = None
     if result.kind == "wrong" and hasattr(oracle, "follow") and not isinstance(result.reference, Audio | np.ndarray):

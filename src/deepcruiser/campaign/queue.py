@@ -33,6 +33,8 @@ class Test:
     states: IntArray
     #: The system's answer to the unchanged seed.
     seed_output: Any = None
+    #: How near its answer is to failing.
+    distance: float | None = None
     picked: int = 0
     kept: int = 0
 
@@ -59,13 +61,14 @@ class Queue:
         states = _NOTHING if event.visits is None else event.visits.states
         if isinstance(event, Seeded):
             seed = event.number, event.seed, event.position
-            test = Test(*seed, (), None, event.reference, states, event.output)
+            test = Test(*seed, (), None, event.reference, states, event.output, event.distance)
         else:
             parent = self.tests[event.parent]
             parent.kept += 1
             recipe = (*parent.recipe, *event.changes)
             seed = event.number, parent.seed, parent.position
-            test = Test(*seed, recipe, parent.number, parent.reference, states, parent.seed_output)
+            output, distance = parent.seed_output, event.distance
+            test = Test(*seed, recipe, parent.number, parent.reference, states, output, distance)
         self.tests[test.number] = test
         if self._allowed(test.recipe):
             self.live.append(test)

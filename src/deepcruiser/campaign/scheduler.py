@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.campaign.drawing import MOST_CHANGES, Drawing
 from deepcruiser.campaign.events import Event, Ran
-from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Queue, Test
-from deepcruiser.errors import InputError
+from deepcruiser.transformations.severity import severity
 
 #: `Rarity` takes the best of this many tests, drawn at random.
 _SAMPLE = 8
+#: Tests and changes are drawn this often until one is within the budget of severity.
+_TRIES = 1000
 
 
 @dataclass(frozen=True)
@@ -150,18 +152,26 @@ class Thompson(Pick):
 class OneChange(Scheduler):
     """Selects a test, picks a kind of change for it, and draws its parameters: one change to each mutant."""
 
-    def __init__(self, select: Select, pick: Pick, mutations: Mutations) -> None:
-        self._select, self._pick, self._mutations = select, pick, mutations
+    def __init__(self, select: Select, pick: Pick, drawing: Drawing) -> None:
+        self._select, self._pick, self._drawing = select, pick, drawing
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         plan = []
         for number in range(first, first + size if queue.live else first):
-            test = self._select.choose(queue, rng)
-            kind = self._pick.choose(self._mutations.allowed(test.recipe), rng)
-            change = self._mutations.draw(kind, rng)
+            test, change = self._draw(queue, rng)
             plan.append(Mutant(number, test.number, test.seed, test.recipe, (change,)))
             test.picked += 1
         return tuple(plan)
+
+    def _draw(self, queue: Queue, rng: np.random.Generator) -> tuple[Test, Any]:
+        """A test and a change for it within the budget of severity."""
+        mutations = self._drawing.mutations
+        for _ in range(_TRIES):
+            test = self._select.choose(queue, rng)
+            change = mutations.draw(self._pick.choose(mutations.allowed(test.recipe), rng), rng)
+            if severity((*test.recipe, change)) <= self._drawing.budget:
+                return test, change
+        raise self._drawing.no_room()
 
     def learn(self, event: Event, *, gained: bool) -> None:
         self._select.learn(event)
@@ -169,15 +179,28 @@ class OneChange(Scheduler):
             self._pick.learn(type(change).__name__, gained=gained)
 
 
+class Chains(Scheduler):
+    """Adds one to three random changes at once to any test: what a scheduler that learns is compared with."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._drawing = drawing
+
+    def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
+        plan: list[Mutant] = []
+        while queue.live and len(plan) < size:
+            tests = [queue.live[place] for place in rng.integers(len(queue.live), size=size - len(plan))]
+            count = rng.integers(1, MOST_CHANGES + 1, len(tests))
+            applied = [self._drawing.applied(test.recipe) for test in tests]
+            candidates = self._drawing.draw(applied, np.array([severity(test.recipe) for test in tests]), count, rng)
+            for at in np.flatnonzero(candidates.count).tolist():
+                changes = self._drawing.make(candidates, at, rng)
+                plan.append(Mutant(first + len(plan), tests[at].number, tests[at].seed, tests[at].recipe, changes))
+                tests[at].picked += 1
+            if not candidates.count.any():
+                raise self._drawing.no_room()
+        return tuple(plan)
+
+
 #: How a test is chosen, and how the kind of change, by the names of the spec and of the command line.
 SELECT: dict[str, type[Select]] = {"uniform": Uniform, "recent": Recent, "decay": Decay, "rarity": Rarity}
 PICK: dict[str, type[Pick]] = {"uniform": UniformPick, "thompson": Thompson}
-
-
-def scheduler(select: str, pick: str, mutations: Mutations) -> Scheduler:
-    """The scheduler of these names."""
-    if select not in SELECT:
-        raise InputError(f"unknown scheduler {select!r}; choose one of {', '.join(SELECT)}")
-    if pick not in PICK:
-        raise InputError(f"unknown pick {pick!r}; choose one of {', '.join(PICK)}")
-    return OneChange(SELECT[select](), PICK[pick](), mutations)

@@ -11,16 +11,21 @@ from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from typing import Any, Self, TypeVar
 
-from deepcruiser.campaign.guide import BASELINES, Guide
+from deepcruiser.campaign.drawing import Drawing
+from deepcruiser.campaign.guide import KEEP, Guide
+from deepcruiser.campaign.learned import AIMS, Learned
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.scheduler import PICK, SELECT, Scheduler, scheduler
+from deepcruiser.campaign.scheduler import PICK, SELECT, Chains, OneChange, Scheduler
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
 from deepcruiser.serialise import summarise
+from deepcruiser.transformations.severity import budget
 from deepcruiser.value_oracles import Keywords, SignalToDistortion, Tolerance
 
 T = TypeVar("T")
+#: The schedulers by name; those of `SELECT` make one change at a time.
+SCHEDULERS = ("learned", "chains", *SELECT)
 #: The least values of numbers.
 _LEAST = (("batch_size", 1), ("window", 1), ("seed", 0), ("runs", 0), ("minutes", 0), ("limit_seconds", 0))
 #: The oracles that a spec can name, with the parameter of `deepcruiser fuzz` for each and the field that it sets.
@@ -104,10 +109,11 @@ class CampaignSpec:
     against_system: str | None = None
     leave_out: str | None = None
 
-    guide: Component = Component("coverage", {"criteria": ["BSCov"]})
+    guide: Component = Component("coverage+distance", {"criteria": ["BSCov"]})
     oracle: Component = Component("WordErrorRate", {"above": WER_ABOVE, "normalise": list(NORMALISE)})
     mutations: Component = field(default_factory=lambda: mutations_component(Mutations()))
-    scheduler: Component = Component("rarity", {"pick": "thompson"})
+    scheduler: Component = Component("learned", {"aim": "balanced"})
+    severity: str | float = "normal"
     seed: int = 0
     batch_size: int = 16
     window: int | None = None
@@ -134,14 +140,13 @@ class CampaignSpec:
 
     def build_guide(self) -> Guide:
         """The guide that the spec describes."""
-        if self.guide.type not in ("coverage", *BASELINES):
-            raise unknown("type of guide", self.guide.type, ("coverage", *BASELINES))
+        if self.guide.type not in KEEP:
+            raise unknown("type of guide", self.guide.type, KEEP)
         self.guide.check("guide", ("criteria",))
         names = self.guide.parameters.get("criteria", ["BSCov"])
-        if not _are_names(names) or (self.guide.type == "coverage" and not names):
+        if not _are_names(names) or (self.guide.type.startswith("coverage") and not names):
             raise InputError(f"the criteria of the guide must be a list of names, such as ['BSCov'], not {names!r}")
-        keep = "guided" if self.guide.type == "coverage" else self.guide.type
-        return Guide(tuple(map(criterion, names)), keep)  # type: ignore[arg-type]
+        return Guide(tuple(map(criterion, names)), self.guide.type)  # type: ignore[arg-type]
 
     def build_oracle(self) -> Oracle:
         """The oracle that the spec describes, if it is one of ours; `against_system` is not part of it."""
@@ -170,13 +175,17 @@ class CampaignSpec:
 
     def build_scheduler(self, mutations: Mutations) -> Scheduler:
         """The scheduler that the spec describes, which draws from the mutations."""
-        if self.scheduler.type not in SELECT:
-            raise unknown("type of scheduler", self.scheduler.type, SELECT)
-        self.scheduler.check("scheduler", ("pick",))
-        pick = self.scheduler.parameters.get("pick", "uniform")
-        if pick not in tuple(PICK):  # it may be a list, which cannot be a key
-            raise unknown("value of pick", pick, PICK)
-        return scheduler(self.scheduler.type, pick, mutations)
+        name, drawing = self.scheduler.type, Drawing(mutations, budget(self.severity))
+        if name not in SCHEDULERS:
+            raise unknown("type of scheduler", name, SCHEDULERS)
+        option, values = {"learned": ("aim", AIMS), "chains": ("", ())}.get(name, ("pick", tuple(PICK)))
+        self.scheduler.check("scheduler", [option] if option else [])
+        value = self.scheduler.parameters.get(option, values[0] if values else None)
+        if value not in values and option:
+            raise unknown(f"value of {option}", value, values)
+        if name == "learned":
+            return Learned(drawing, value)
+        return Chains(drawing) if name == "chains" else OneChange(SELECT[name](), PICK[value](), drawing)
 
     def to_dict(self) -> dict[str, Any]:
         """The spec as JSON and TOML hold it; fields without a value are left out."""
@@ -239,15 +248,20 @@ class CampaignSpec:
         """The options of `deepcruiser fuzz` that differ from their defaults, by the names of their parameters."""
         default = CampaignSpec()
         plain = ("system", "data", "leave_out", "profile", "partitions", "input_partitions", "model")
-        rest = ("seed", "batch_size", "window", "minutes", "runs", "until_coverage", "keep_failing_seeds")
+        rest = ("severity", "seed", "batch_size", "window", "minutes", "runs", "until_coverage", "keep_failing_seeds")
         values = {name: getattr(self, name) for name in (*plain, *rest)}
         options = {name: value for name, value in values.items() if value != getattr(default, name)}
-        if self.guide != default.guide:
-            baseline = [] if self.guide.type == "coverage" else [self.guide.type]
-            options["guide"] = ",".join([*baseline, *self.guide.parameters.get("criteria", ())])
+        criteria = self.guide.parameters.get("criteria", ())
+        if list(criteria) not in (["BSCov"], []):
+            options["guide"] = ",".join(criteria)
+        if self.guide.type != default.guide.type:
+            options["keep"] = self.guide.type
         options |= self._oracle_options(default) | self._mutation_options(default)
-        if self.scheduler != default.scheduler:
+        if self.scheduler.type != default.scheduler.type:
             options["scheduler"] = self.scheduler.type
+        elif self.scheduler.parameters.get("aim", "balanced") != "balanced":
+            options["aim"] = self.scheduler.parameters["aim"]
+        if self.scheduler.type in SELECT:
             options["pick"] = str(self.scheduler.parameters.get("pick", "uniform"))
         if not self.validity:
             options["no_validity"] = True
@@ -290,8 +304,7 @@ class CampaignSpec:
 
 def guide_component(guide: Guide) -> Component:
     """A guide as data."""
-    kind = "coverage" if guide.keep == "guided" else guide.keep
-    return Component(kind, {"criteria": [each.name for each in guide.criteria]})
+    return Component(guide.keep, {"criteria": [each.name for each in guide.criteria]})
 
 
 def mutations_component(mutations: Mutations) -> Component:

@@ -52,11 +52,16 @@ class State:
         self._planned += len(plan)
         return plan
 
-    def keeps(self, visits: Visits | None, rng: np.random.Generator) -> bool:
-        """Whether the guide lets a mutant with these visits into the queue: CoverageIncrease(cov, Q)."""
+    def keeps(self, visits: Visits | None, rng: np.random.Generator, *, nearer: bool = False) -> bool:
+        """Whether the guide lets a mutant with these visits into the queue: CoverageIncrease(cov, Q).
+
+        `nearer` says whether it is nearer to failing than its parent.
+        """
         if self.guide.keep == "random" and self.model is None:
             return rng.random() < _KEPT_UNMEASURED
-        if self.guide.keep == "guided" and visits is not None:
+        if self.guide.keep == "coverage+distance" and nearer:
+            return True
+        if self.guide.needs_model and visits is not None:
             return any(coverage.gain(visits) > 0 for coverage in self.coverages)
         if self.guide.keep == "none":
             return False

@@ -47,6 +47,7 @@ _FIXED = (
     "oracle",
     "mutations",
     "scheduler",
+    "severity",
     "seed",
     "batch_size",
     "window",

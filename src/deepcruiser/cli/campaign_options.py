@@ -185,6 +185,8 @@ PAPER_PRESET: Mapping[str, tuple[Any, ...]] = {
     "window": (1,),
     "scheduler": ("uniform", "decay"),
     "pick": ("uniform",),
+    "keep": ("coverage", "random", "none"),
+    "severity": ("unlimited",),
     "no_validity": (True,),
     "keep_failing_seeds": (True,),
 }

@@ -36,6 +36,8 @@ seeds_and_mutants = options.together(
 
 #: The runs of a campaign, unless told otherwise.
 RUNS = 256
+#: The arms of `schedulers`, unless told otherwise.
+ARMS = ("learned", "matched", "chains", "one-change", "one-change-kept", "rarity-thompson")
 
 campaign_options = options.together(
     click.option("--seeds", default=100, show_default=True, help="Number of seeds per campaign."),
@@ -150,6 +152,48 @@ def rq4(
 
     budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
     _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), given)
+
+
+@evaluate.command()
+@shared
+@campaign_options
+@click.option(
+    "--arms",
+    default=",".join(ARMS),
+    show_default=True,
+    help="The arms to compare, separated by commas; the first is compared with each of the others.",
+)
+@click.option(
+    "--severity", default="normal", show_default=True, help="The budget of severity: mild, normal, hard or a number."
+)
+@click.pass_context
+def schedulers(
+    ctx: click.Context,
+    /,
+    seeds: int,
+    runs: int | None,
+    minutes: float | None,
+    campaigns: int,
+    base: int,
+    arms: str,
+    severity: str,
+    **given: Any,
+) -> None:
+    """Compare schedulers and keeping rules at equal severity.
+
+    Arms: learned (the default of fuzz) and its aims, learned-failures, learned-seeds, learned-coverage; what it keeps,
+    learned-keep-coverage, learned-keep-random, learned-keep-none; how far ahead it plans, learned-window-1,
+    learned-window-16; matched (and matched-failures ...), random mutants as severe and with as many changes as those of
+    learned, run by run; chains, one to three random changes at once, and chains-kept; one-change and one-change-kept,
+    uniform choice; rarity-thompson.
+    """
+    from deepcruiser.evaluate.campaigns import Budget
+    from deepcruiser.evaluate.schedulers import schedulers as question
+
+    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
+    names = [name.strip() for name in arms.split(",")]
+    more: dict[str, Any] = {"campaigns": campaigns, "base": base, "arms": names, "severity": severity}
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, **more), given)
 
 
 @evaluate.command()

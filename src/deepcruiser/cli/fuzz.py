@@ -14,14 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from deepcruiser.campaign.database import DATABASE
 from deepcruiser.campaign.fuzz import fuzz as fuzz_system
+from deepcruiser.campaign.guide import KEEP
+from deepcruiser.campaign.learned import AIMS
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.scheduler import PICK, SELECT
-from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
+from deepcruiser.campaign.scheduler import PICK
+from deepcruiser.campaign.spec import SCHEDULERS, CampaignSpec, Component, guide_component
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import (
     build_oracle,
@@ -46,6 +49,7 @@ from deepcruiser.findings.cluster import find
 from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
+from deepcruiser.transformations.severity import LEVELS, budget
 
 #: The headings of the help, with the parameters under each.
 GROUPS = {
@@ -67,7 +71,19 @@ GROUPS = {
 )
 @options.model_source
 @options.output("The campaign's folder; an existing campaign in it is resumed.", metavar="FOLDER")
-@click.option("--guide", default="BSCov", help="Keep mutants that increase these criteria; or random, or none.")
+@click.option("--guide", default="BSCov", help="Keep mutants that increase these criteria.")
+@click.option(
+    "--keep",
+    type=click.Choice(KEEP),
+    help="Keep mutants that increase the criteria or come nearer to failing, as many at random, or none.  "
+    f"[default: {KEEP[0]}]",
+)
+@click.option(
+    "--severity",
+    default="normal",
+    metavar="LEVEL",
+    help="How much may be changed in a mutant: mild, normal, hard, unlimited or a number.",
+)
 @judging_options
 @moving_options
 @click.option("--minutes", type=click.FloatRange(min=0), help="Stop after this many minutes from now.")
@@ -75,8 +91,14 @@ GROUPS = {
 @click.option(
     "--until-coverage", type=Fraction(), help="Stop when the queue covers this fraction of the first criterion."
 )
-@click.option("--scheduler", default="rarity", type=click.Choice(list(SELECT)), help="How the next test is chosen.")
-@click.option("--pick", default="thompson", type=click.Choice(list(PICK)), help="How the transformation is chosen.")
+@click.option("--scheduler", default="learned", type=click.Choice(SCHEDULERS), help="How the next mutant is chosen.")
+@click.option("--aim", default="balanced", type=click.Choice(AIMS), help="What the scheduler `learned` looks for.")
+@click.option(
+    "--pick",
+    default="thompson",
+    type=click.Choice(list(PICK)),
+    help="How the transformation is chosen, with a --scheduler that makes one change at a time.",
+)
 @click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, whatever it sounds like.")
 @click.option(
     "--keep-failing-seeds", is_flag=True, show_default=False, help="Use seeds that the system fails already as well."
@@ -119,7 +141,9 @@ def fuzz(
     /,
     output: Path,
     guide: str,
+    keep: str | None,
     scheduler: str,
+    aim: str,
     pick: str,
     paper: bool,
     workers: int | None,
@@ -143,30 +167,36 @@ def fuzz(
     any of these options it runs until Ctrl-C. The same command resumes where it stopped.
 
     --guide is a criterion (BSCov, 2-SBCov, BTCov, ISCov, WICov) or several, separated by commas: a mutant that
-    increases one of them is kept. There are two baselines: none keeps nothing, and random keeps as many mutants as the
-    guide would, chosen at random. Both measure BSCov, or the criteria after a comma: none,2-SBCov. Without --profile or
-    --model they measure nothing, which works for systems that do not report states.
+    increases one of them is kept, and so is one that comes nearer to failing than the test that it was made from.
+    --keep coverage keeps only the former. There are two baselines: --keep none keeps nothing, and --keep random keeps
+    as many mutants as the guide would, chosen at random. Both only measure the criteria; `--guide none` is short for
+    --keep none. Without --profile or --model they measure nothing, which works for systems that do not report states.
+
+    --scheduler learned draws a few mutants for each run and takes the one that promises most, by what it has learned so
+    far. Its --aim is distinct failures, seeds with a failure, coverage, or a balance of the three. chains adds one to
+    three random changes to a random test. uniform, recent, decay and rarity make one change at a time.
 
     --system also takes a program, as "process: ./my-recogniser --json": it reads a JSON line for each input,
     {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
 
     --paper is the paper's Algorithm 1 to the letter: --batch-size 1 --window 1 --scheduler uniform --pick uniform
-    --no-validity --keep-failing-seeds --normalise case, and as many --input-partitions as --partitions. The paper does
-    not say how tests are selected: --paper --scheduler decay is the other reading.
+    --keep coverage --severity unlimited --no-validity --keep-failing-seeds --normalise case, and as many
+    --input-partitions as --partitions. The paper does not say how tests are selected: --paper --scheduler decay is the
+    other reading.
 
     Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
     campaign began, or twice.
     """
-    chosen = guide_from(guide)
-    given |= {"scheduler": scheduler, "pick": pick}
+    given |= {"scheduler": scheduler, "pick": pick, "keep": keep}
     given = paper_options(ctx, given) if paper else given
-    pick = given.pop("pick")
-    spec = spec_from(scheduler=Component(given.pop("scheduler"), {"pick": pick}), **given)
+    given["severity"] = given["severity"] if given["severity"] in LEVELS else budget(given["severity"])
+    chosen = guide_from(guide, given.pop("keep"))
+    spec = spec_from(scheduler=_scheduler(ctx, given.pop("scheduler"), aim, given.pop("pick")), **given)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = build_oracle(spec), load_mutations(spec), load_data(spec)
-        model, system = load_model(spec, needed=chosen.keep == "guided"), system_from(spec.system or "")
+        model, system = load_model(spec, needed=chosen.needs_model), system_from(spec.system or "")
         chosen = chosen if model is not None else chosen.without_model()
         spec = replace(spec, guide=guide_component(chosen))
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
@@ -212,6 +242,15 @@ def fuzz(
     if reason:
         say(reason, err=True)
     sys.exit(status)
+
+
+def _scheduler(ctx: click.Context, name: str, aim: str, pick: str) -> Component:
+    """The scheduler; an option that it does not have is refused."""
+    own = {"learned": "aim", "chains": ""}.get(name, "pick")
+    for option in {"aim", "pick"} - {own}:
+        if ctx.get_parameter_source(option) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{option} does not go with --scheduler {name}: leave one out")
+    return Component(name, {"aim": {"aim": aim}, "pick": {"pick": pick}}.get(own, {}))
 
 
 def _next_steps(record: CampaignRecord, spec: CampaignSpec, output: Path, name: str) -> str:

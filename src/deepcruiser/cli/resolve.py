@@ -136,12 +136,15 @@ def model_from(
     return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
 
 
-def guide_from(given: str) -> Guide:
-    """The guide that --guide names: criteria, or `random` or `none` with criteria that are measured only."""
+def guide_from(given: str, keep: str | None = None) -> Guide:
+    """The guide that --guide and --keep name; `random` or `none` among the criteria is short for that --keep."""
     names = [name.strip() for name in given.split(",")]
-    keep: Any = next((name for name in names if name in ("random", "none")), "guided")
-    criteria = tuple(criterion(name) for name in names if name != keep)
-    return Guide(criteria or (BSCov,), keep)
+    baseline = next((name for name in names if name in ("random", "none")), None)
+    if baseline is not None and keep is not None and keep != baseline:
+        raise click.UsageError(f"--guide {given} does not go with --keep {keep}: leave one out")
+    criteria = tuple(criterion(name) for name in names if name != baseline)
+    rule: Any = baseline or keep or Guide().keep
+    return Guide(criteria or (BSCov,), rule)
 
 
 def object_from(given: str) -> Any:

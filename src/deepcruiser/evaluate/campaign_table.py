@@ -77,8 +77,10 @@ class Campaigns:
         )
 
 
-def compare(workers: Workers, *, seeds: int, budget: Budget, campaigns: int, base: int) -> Campaigns:
-    """Run all campaigns; read those that have run before."""
+def compare(
+    workers: Workers, *, seeds: int, budget: Budget, campaigns: int, base: int, every: Sequence[Arm] = ()
+) -> Campaigns:
+    """Run all campaigns, by default those of RQ3; read those that have run before."""
     experiment = workers.experiment
     if campaigns < 1:
         raise InputError(f"--campaigns must be at least 1, not {campaigns}")
@@ -86,10 +88,15 @@ def compare(workers: Workers, *, seeds: int, budget: Budget, campaigns: int, bas
         raise InputError(f"--base {base} must be one of the partitions, {', '.join(map(str, experiment.partitions))}")
     right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
     names = tuple(record.seed for record in right)
-    every = arms(experiment.partitions, base)
-    # Campaigns with the same number start with the same runs, so they come one after the other and share them.
-    tasks = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in every]
+    every = every or arms(experiment.partitions, base)
     experiment.cache.gather(right)
-    found = workers.do(run_campaign, tasks, stage="running campaigns", inputs=(budget.runs or 0) * len(tasks))
+    tasks, found = [], []
+    for matched in (False, True):  # those that follow others come last
+        # Campaigns with the same number start with the same runs, so they come one after the other and share them.
+        some = [arm for arm in every if (arm.matched is not None) == matched]
+        units = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in some]
+        inputs = (budget.runs or 0) * len(units)
+        found += workers.do(run_campaign, units, stage="running campaigns", inputs=inputs) if units else []
+        tasks += units
     by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
     return Campaigns(experiment, base, seeds, budget, by_arm)

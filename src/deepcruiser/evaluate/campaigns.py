@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,34 +16,54 @@ from deepcruiser.abstraction.grid import INPUT_PARTITIONS
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.alignment import word_errors
 from deepcruiser.atomic import atomic_write
+from deepcruiser.campaign.drawing import Drawing
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import judge_seed, loop
-from deepcruiser.campaign.scheduler import Mutant, scheduler
+from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.scheduler import Mutant, Scheduler
 from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.state import State
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import FIVE, BSCov, Criterion, criterion
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.evaluate.experiment import WORK, Experiment
+from deepcruiser.evaluate.matched import Matched
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.run_cache import CachedExecutor
 from deepcruiser.trace import Run
+from deepcruiser.transformations.severity import severity
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One way to run a campaign: the guide, the model that it looks at, and how tests and changes are chosen."""
+    """One way to run a campaign: the guide, the model that it looks at, and how tests and changes are chosen.
+
+    `window` is the number of batches that planning is ahead; 0 stands for a batch size and a window of one run.
+    `matched` is another arm: run by run, the mutants are as severe as in its campaign of the same number and have as
+    many changes, but the seed, the kinds and the parameters are random.
+    """
 
     criterion: str
     partitions: int
-    keep: Any = "guided"
+    keep: Any = "coverage"
     select: str = "uniform"
     pick: str = "uniform"
+    aim: str = ""
+    severity: str | float = "unlimited"
+    window: int = 2
+    matched: Arm | None = None
+
+    def scheduler(self, mutations: Mutations) -> Scheduler:
+        """The scheduler of a campaign of this arm."""
+        option = {"aim": self.aim} if self.aim else {} if self.select == "chains" else {"pick": self.pick}
+        spec = CampaignSpec(scheduler=Component(self.select, option), severity=self.severity)
+        return spec.build_scheduler(mutations)
 
     @property
     def guide(self) -> str:
-        return self.criterion if self.keep == "guided" else self.keep
+        return self.criterion if self.keep == "coverage" else self.keep
 
 
 def arms(partitions: Sequence[int], base: int) -> list[Arm]:
@@ -135,9 +156,15 @@ def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
 
 
 def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
-    arm, size = task.arm, experiment.batch_size
+    arm, size = task.arm, experiment.batch_size if task.arm.window else 1
     model, guide = experiment.models[arm.partitions], Guide((criterion(arm.criterion),), arm.keep)
-    state = State(model, guide, experiment.mutations, scheduler(arm.select, arm.pick, experiment.mutations))
+    scheduler = arm.scheduler(experiment.mutations)
+    if arm.matched is not None:
+        pattern = run_campaign(experiment, replace(task, arm=arm.matched))
+        scheduler = Matched(
+            Drawing(experiment.mutations, math.inf), [(run["changes"], run["severity"]) for run in pattern["ran"]]
+        )
+    state = State(model, guide, experiment.mutations, scheduler)
     measured, rng = Measured(experiment, task.base), np.random.default_rng(task.number)
     inputs = Inputs(experiment.seeds)
     executor = CachedExecutor(experiment.cache, model, experiment.components)
@@ -150,7 +177,7 @@ def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     if not len(state.queue):
         raise InputError(f"the system fails all {len(task.seeds)} seeds by the oracle, {experiment.oracle.name}")
     history, ran = [measured.now(0)], []
-    ahead = 1 if size == 1 else 2
+    ahead = 1 if size == 1 else arm.window
     for step in loop(state, executor, experiment.oracle, inputs, rng, batch_size=size, ahead=ahead):
         for event in step.events:
             if isinstance(event, Ran):
@@ -158,7 +185,8 @@ def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
                 if event.outcome in ("kept", "dropped"):
                     measured.add(record, kept=event.outcome == "kept")
                 ran.append(_noted(event, record, state.queue.tests[event.parent].reference))
-        history.append(measured.now(state.runs))
+        if state.runs % experiment.batch_size == 0:
+            history.append(measured.now(state.runs))
         if task.budget.spent(state.runs, sum(executor.seconds.values())):
             break
     return {"history": history, "ran": ran, "seconds": executor.seconds}
@@ -190,6 +218,8 @@ def _noted(event: Ran, record: Record, reference: Any) -> dict[str, Any]:
         "outcome": event.outcome,
         "reason": event.reason,
         "score": event.score,
+        "changes": len(record.recipe),
+        "severity": severity(record.recipe),
         "errors": word_errors(reference, event.output) if event.outcome == "failed" else [],
     }
 

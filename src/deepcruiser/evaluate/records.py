@@ -13,7 +13,7 @@ from deepcruiser import archive
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.campaign.executors.base import Problem
 from deepcruiser.serialise import decode, encode
-from deepcruiser.trace import Run, Trace
+from deepcruiser.trace import Run, Scores, Trace
 from deepcruiser.transformations import to_dict
 
 #: An input as a recipe: the seed's name and the transformations, in order.
@@ -36,6 +36,7 @@ class Record:
     doubt: float | None
     states: Projected
     inputs: Projected
+    scores: Scores | None = None
 
     @property
     def ran(self) -> bool:
@@ -46,7 +47,8 @@ class Record:
         """What came of it, with a trace of the first components only."""
         if self.problem is not None:
             return self.problem
-        return Run(self.output, Trace(self.states[:, :components], self.inputs[:, :components]), self.doubt)
+        trace = Trace(self.states[:, :components], self.inputs[:, :components])
+        return Run(self.output, trace, self.doubt, self.scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +72,14 @@ class Batch:
                 "problem": [record.problem.kind, record.problem.message] if record.problem else None,
                 "output": encode(record.output),
                 "doubt": record.doubt,
+                "classes": None if record.scores is None else [record.scores.classes, record.scores.blank],
             }
             for record in self.records
         ]
         arrays = {
             "states": np.concatenate([record.states for record in self.records]),
             "inputs": np.concatenate([record.inputs for record in self.records]),
+            **{f"scores{i}": r.scores.values for i, r in enumerate(self.records) if r.scores is not None},
             "lengths": np.array([[len(r.states), len(r.inputs)] for r in self.records], np.int64).reshape(-1, 2),
         }
         archive.save(path, "batch", {"seconds": round(self.seconds, 3), "records": about}, arrays)
@@ -98,7 +102,12 @@ class Batch:
                     noted["doubt"],
                     states[i],
                     inputs[i],
+                    _scores(noted["classes"], arrays.get(f"scores{i}")),
                 )
                 for i, ((seed, recipe), noted) in enumerate(zip(recipes, about["records"], strict=True))
             ]
             return cls(tuple(records), float(about["seconds"]))
+
+
+def _scores(about: Any, values: Any) -> Scores | None:
+    return None if about is None else Scores(values, tuple(about[0]), about[1])

@@ -123,7 +123,7 @@ def draw(found: Campaigns) -> Figure:
         factor = 100 if name == "mean error rate" else 1
         for place, arm in enumerate(arms):
             values = factor * np.array(found.values(arm, MEASURES[name]))
-            colour = COLOURS[0] if arm.keep == "guided" else COLOURS[1]
+            colour = COLOURS[0] if arm.keep == "coverage" else COLOURS[1]
             axis.plot([values.min(), values.max()], [place, place], color=colour, alpha=0.4)
             axis.plot(values, [place] * len(values), ".", color=colour, alpha=0.4, markersize=4)
             axis.plot(np.median(values), place, "o", color=colour, markersize=6)

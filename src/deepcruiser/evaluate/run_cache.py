@@ -108,20 +108,20 @@ class RunCache:
         seed, changes = recipe
         if not changes:
             return read_seed(self._inputs, seed)
-        parent = self._inputs.parent(seed, changes[:-1])
-        return make(changes[-1:], parent, self.seeds[seed], self.mutations.invalid)
+        return make(changes, self.seeds[seed], self.seeds[seed], self.mutations.invalid)
 
     def _record(self, recipe: Recipe, made: Made, result: Run | Problem | None) -> Record:
         of_states, of_inputs = self.projections.states.components, self.projections.inputs.components
         states, inputs = np.empty((0, of_states), np.float32), np.empty((0, of_inputs), np.float32)
-        output, doubt, problem = None, None, result if isinstance(result, Problem) else None
+        output, doubt, scores, problem = None, None, None, result if isinstance(result, Problem) else None
         if isinstance(result, Run):
             try:
                 output, doubt = decode(encode(result.output)), getattr(result, "doubt", None)  # as it is read again
+                scores = getattr(result, "scores", None)
                 (states,), (inputs,) = self.projections.project([result.traced], [recipe[0]])
             except InputError as error:
                 output, problem = None, Problem("not finite", str(error))
-        return Record(*recipe, made.invalid, made.digest, problem, output, doubt, states, inputs)
+        return Record(*recipe, made.invalid, made.digest, problem, output, doubt, states, inputs, scores)
 
 
 class CachedExecutor(Executor):

@@ -124,6 +124,15 @@ def mann_whitney(first: Sequence[float], second: Sequence[float]) -> RankTest:
     return RankTest(float(np.mean(np.abs(sums - expected) >= distance - 1e-9)), superiority(first, second))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values corrected for their number (Holm 1979): the chance of any false alarm stays below the level."""
+    corrected, least = [0.0] * len(p_values), 0.0
+    for place, number in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        least = max(least, min(1.0, (len(p_values) - place) * p_values[number]))
+        corrected[number] = least
+    return corrected
+
+
 @dataclass(frozen=True)
 class Median:
     """A median, and an interval that contains the median of the population with the given confidence."""

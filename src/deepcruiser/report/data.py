@@ -203,7 +203,7 @@ def _open(folder: Path) -> Record:
 
 def _guide_text(guide: Component) -> str:
     criteria = ", ".join(guide.parameters.get("criteria", ()))
-    if guide.type == "coverage":
+    if guide.type.startswith("coverage"):
         return criteria
     return f"{guide.type} ({criteria} measured)" if criteria else guide.type
 

@@ -10,11 +10,13 @@ compare.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from deepcruiser.audio import Audio
+from deepcruiser.errors import InputError
 from deepcruiser.transformations import series, text
 from deepcruiser.transformations.beyond_paper import AddBackgroundNoise, Reverb, Telephone
 from deepcruiser.transformations.clearness import AddWhiteNoise, ExtractHarmonic
@@ -67,13 +69,24 @@ WEIGHTS: dict[type[Any], float] = {
     Telephone: 1.2,
 }
 
-#: Severities with a name: half of the strongest single change, one of them, two of them.
-LEVELS = {"mild": 0.5, "normal": 1.0, "hard": 2.0}
+#: Severities with a name: as much as the strongest single change of the paper, as two, and as four.
+LEVELS = {"mild": 1.0, "normal": 2.0, "hard": 4.0, "unlimited": math.inf}
 
 #: Levels in dB below the speech: 20 dB more are a tenth of the change.
 _BELOW_SPEECH = ("snr_db", "direct_db", "top_db")
 #: The highest frequency where the input is not known, or no sound.
 _HIGHEST_HZ = 8000.0
+
+
+def budget(given: str | float) -> float:
+    """The most severity of a recipe, from a name or a number."""
+    try:
+        value = LEVELS[given] if isinstance(given, str) and given in LEVELS else float(given)
+    except (TypeError, ValueError):
+        value = math.nan
+    if isinstance(given, bool) or not value > 0:
+        raise InputError(f"severity must be {', '.join(LEVELS)} or a number above 0, not {given!r}")
+    return value
 
 
 def parameters(kind: type[Any], value: Any = None) -> dict[str, float]:
@@ -82,8 +95,8 @@ def parameters(kind: type[Any], value: Any = None) -> dict[str, float]:
     if kind in _UPPER_CUTOFF:
         found[_UPPER_CUTOFF[kind]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
     limits: Mapping[str, Any] = getattr(kind, "LIMITS", {})
-    ends = {name: limits.get(name, (none, none)) for name, none in found.items()}
-    return {name: float(min(max(none, ends[name][0]), ends[name][1])) for name, none in found.items()}
+    ends = {name: limits.get(name, (none, none)) for name, none in found.items() if name in kind.RANGES}
+    return {name: float(min(max(found[name], low), high)) for name, (low, high) in ends.items()}
 
 
 def severity(recipe: Sequence[Any], value: Any = None) -> float:

@@ -1,0 +1,298 @@
+"""The scheduler that learns during the campaign what brings failures and what brings coverage.
+
+For each mutant it draws candidates at random, scores each with a model that it learned from the runs so far, and takes
+the best. While failures are rare it learns from the distance to failure. Everything that it knows follows from the
+events of the campaign, in their order, so a campaign that is resumed goes on with the same weights.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.alignment import word_errors
+from deepcruiser.campaign.drawing import MOST_CHANGES, Candidates, Drawing, Floats
+from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.queue import Queue
+from deepcruiser.campaign.regression import Regression
+from deepcruiser.campaign.scheduler import Mutant, Plan, Scheduler
+from deepcruiser.errors import InputError
+from deepcruiser.serialise import summarise
+
+Aim = Literal["balanced", "failures", "seeds", "coverage"]
+AIMS: tuple[str, ...] = get_args(Aim)
+
+#: Candidates for each mutant of a plan.
+_CANDIDATES = 32
+#: The share of the mutants that are chosen for their coverage.
+_FOR_COVERAGE = {"balanced": 0.25, "failures": 0.0, "seeds": 0.0, "coverage": 1.0}
+#: The deviation of the noise on a score: without it, little that is new would be tried.
+_NOISE = 0.2
+#: Distances among the greatest tenth of this many count as half a failure, until there are `_ENOUGH` failures.
+_RECENT, _LEAST, _NEAREST, _ENOUGH = 400, 32, 0.9, 20
+#: What a weight of 1 costs, in examples.
+_PENALTY = 3.0
+#: With each run of a seed, its earlier runs count for this much less.
+_DECAY = 0.95
+#: Standardised values are cut off here.
+_FAR = 3.0
+#: Smaller distances are alike.
+_CLOSEST = 1e-3
+#: The number of features of a test, before those of its changes.
+_OF_TEST = 12
+_NOTHING = np.empty(0, np.int64)
+
+
+@dataclass(eq=False)
+class _Row:
+    """What is known of a test.
+
+    `distance` is its logarithm, `changes` sums up the recipe, and `tried` counts the runs that were made from it.
+    """
+
+    number: int
+    seed: str
+    position: int
+    recipe: tuple[Any, ...]
+    applied: int
+    severity: float
+    reference: Any
+    doubt: float | None
+    distance: float | None
+    changes: Floats
+    states: IntArray
+    tried: int = 0
+
+
+@dataclass(eq=False)
+class _Seed:
+    """What is known of the mutants of a seed: `recent` runs and `hits`, the older the less, of distinct failures."""
+
+    runs: int = 0
+    failures: int = 0
+    repeated: int = 0
+    recent: float = 0.0
+    hits: float = 0.0
+
+    def take(self, event: Ran, *, new_failure: bool) -> None:
+        self.runs += 1
+        self.failures += new_failure
+        self.repeated += event.outcome == "failed" and not new_failure
+        self.recent = _DECAY * self.recent + 1
+        self.hits = _DECAY * self.hits + new_failure
+
+    @property
+    def features(self) -> tuple[float, ...]:
+        rate = math.log((self.hits + 0.1) / (self.recent + 1))
+        return rate, math.log1p(self.runs), math.log1p(self.failures), math.log1p(self.repeated)
+
+
+class Learned(Scheduler):
+    """Takes the best of a few random candidates, by what it has learned so far.
+
+    Three models learn from every run. The first predicts the distance to failure; it has something to learn from the
+    first run on. The second predicts whether the run fails in a new way; the prediction of the first is one of its
+    inputs. The third predicts how many states are new, and decides a share of the mutants that depends on the aim.
+    """
+
+    def __init__(self, drawing: Drawing, aim: str = "balanced") -> None:
+        if aim not in AIMS:
+            raise InputError(f"unknown aim {aim!r}; choose one of {', '.join(AIMS)}")
+        self._drawing, self._aim = drawing, aim
+        self._rows: dict[int, _Row] = {}
+        self._fresh: list[_Row] = []
+        self._kept: list[_Row] = []
+        #: By the position of the seed.
+        self._seeds: defaultdict[int, _Seed] = defaultdict(_Seed)
+        #: How many runs went through each state of the model.
+        self._visits = np.zeros(0, np.int64)
+        self._doubts: list[float] = []
+        self._distances: list[float] = []
+        self._recent: list[float] = []
+        self._distinct: set[str] = set()
+        width = _OF_TEST + len(drawing.kinds) * (1 + 2 * drawing.parameters)
+        self._nearing = Regression(width, penalty=_PENALTY)
+        self._failing = Regression(width + 1, penalty=_PENALTY, bias=-2.0, logistic=True)
+        self._covering = Regression(width, penalty=_PENALTY)
+
+    def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
+        plan: list[Mutant] = []
+        while (self._fresh or self._kept) and len(plan) < size:
+            slots = size - len(plan)
+            tests = self._tests(slots * _CANDIDATES, rng)
+            count = rng.integers(1, MOST_CHANGES + 1, len(tests))
+            severity = np.array([test.severity for test in tests])
+            candidates = self._drawing.draw([test.applied for test in tests], severity, count, rng)
+            scores = self._scores(tests, candidates, slots, rng)
+            chosen = scores.reshape(slots, _CANDIDATES).argmax(1) + _CANDIDATES * np.arange(slots)
+            for at in chosen[candidates.count[chosen] > 0].tolist():
+                test, changes = tests[at], self._drawing.make(candidates, at, rng)
+                plan.append(Mutant(first + len(plan), test.number, test.seed, test.recipe, changes))
+            if not candidates.count.any():
+                raise self._drawing.no_room()
+        for mutant in plan:
+            queue.tests[mutant.parent].picked += 1
+        return tuple(plan)
+
+    def _tests(self, count: int, rng: np.random.Generator) -> list[_Row]:
+        """Tests for candidates: half of them are seeds, however many tests were kept."""
+        from_kept = rng.random(count) < (0.5 if self._fresh and self._kept else float(not self._fresh))
+        place = rng.random(count)
+        groups = self._fresh, self._kept
+        return [
+            groups[kept][int(where * len(groups[kept]))]
+            for kept, where in zip(from_kept.tolist(), place.tolist(), strict=True)
+        ]
+
+    def _scores(self, tests: list[_Row], candidates: Candidates, slots: int, rng: np.random.Generator) -> Floats:
+        """How promising each candidate is; those of one slot in `slots` are next to each other."""
+        features = self._features(tests, candidates)
+        scores = self._failing.predict(self._with_nearness(features)) + _NOISE * rng.standard_normal(len(tests))
+        covering = np.repeat(rng.random(slots) < self._for_coverage, _CANDIDATES)
+        scores = np.where(covering, self._covering.predict(features), scores)
+        return np.where(candidates.count > 0, scores, -np.inf)
+
+    @property
+    def _for_coverage(self) -> float:
+        return _FOR_COVERAGE[self._aim] if len(self._visits) else 0.0
+
+    def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
+        """What the models look at, a row for each candidate: its test, its seed, then its changes."""
+        of_test = np.empty((len(tests), _OF_TEST))
+        of_test[:, 0] = 1
+        of_test[:, 1] = _standardised([test.doubt for test in tests], self._doubts)
+        of_test[:, 2] = _standardised([test.distance for test in tests], self._distances)
+        of_test[:, 3:7] = [self._seeds[test.position].features for test in tests]
+        of_test[:, 7] = np.log1p([test.tried for test in tests])
+        of_test[:, 8] = [test.number > 0 for test in tests]
+        of_test[:, 9] = [len(test.recipe) for test in tests] + candidates.count
+        of_test[:, 10] = candidates.severity
+        of_test[:, 11] = self._rarity(tests)
+        return np.concatenate([of_test, self._changes(tests, candidates).reshape(len(tests), -1)], axis=1)
+
+    def _with_nearness(self, features: Floats) -> Floats:
+        """The features, and what the first model makes of them."""
+        near = _standardised(self._nearing.predict(features), self._distances)
+        return np.concatenate([features, near[:, None]], axis=1)
+
+    def _changes(self, tests: list[_Row], candidates: Candidates) -> Floats:
+        """Sums over the recipes with the new changes, by kind: of 1, of how hard each parameter is, and how far out."""
+        sums, parameters = np.array([test.changes for test in tests]), self._drawing.parameters
+        for step in range(candidates.kinds.shape[1]):
+            rows = np.flatnonzero(candidates.kinds[:, step] >= 0)
+            kinds = candidates.kinds[rows, step]
+            across = self._drawing.has[kinds] * (2 * candidates.places[rows, step] - 1)
+            sums[rows, kinds, 0] += 1
+            sums[rows, kinds, 1 : 1 + parameters] += across
+            sums[rows, kinds, 1 + parameters :] += np.square(across)
+        return sums
+
+    def _rarity(self, tests: list[_Row]) -> Floats:
+        """How rarely the states of each test were visited, in the mean."""
+        known = {test.number: test.states for test in tests if len(test.states)}
+        if not known:
+            return np.zeros(len(tests))
+        rare = 1 / np.sqrt(1 + self._visits[np.concatenate(list(known.values()))])
+        lengths = [len(states) for states in known.values()]
+        means = np.add.reduceat(rare, np.concatenate([[0], np.cumsum(lengths)[:-1]])) / lengths
+        by_number = dict(zip(known, means.tolist(), strict=True))
+        return np.array([by_number.get(test.number, 0.0) for test in tests])
+
+    def learn(self, event: Event, *, gained: bool) -> None:
+        if isinstance(event, Seeded):
+            shape = len(self._drawing.kinds), 1 + 2 * self._drawing.parameters
+            self._take(event, event.seed, event.position, (), 0.0, event.reference, np.zeros(shape))
+            return
+        test = self._rows[event.parent]
+        changes = self._drawing.candidate(event.changes, test.severity)
+        failure = self._is_new_failure(event, test)
+        new = self._visit(event)
+        if event.outcome != "rejected":
+            features = self._features([test], changes)
+            label = self._reward(test) if failure else self._nearness(event)
+            self._failing.learn(self._with_nearness(features)[0], label)
+            if event.distance is not None:
+                self._nearing.learn(features[0], _logarithm(event.distance))
+            if len(self._visits):
+                self._covering.learn(features[0], float(np.log1p(new)))
+            if event.outcome == "kept":
+                recipe, sums = (*test.recipe, *event.changes), self._changes([test], changes)[0]
+                severity = float(changes.severity[0])
+                self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
+        test.tried += 1
+        self._seeds[test.position].take(event, new_failure=failure)
+
+    def _take(
+        self,
+        event: Event,
+        seed: str,
+        position: int,
+        recipe: tuple[Any, ...],
+        severity: float,
+        reference: Any,
+        changes: Floats,
+    ) -> None:
+        """Add a test that was kept; one that nothing may follow is not chosen."""
+        doubt = None if event.doubt is None else float(f"{event.doubt:.6g}")
+        distance = None if event.distance is None else _logarithm(event.distance)
+        states = _NOTHING if event.visits is None else event.visits.states
+        about = self._drawing.applied(recipe), severity, reference, doubt, distance, changes, states
+        row = self._rows[event.number] = _Row(event.number, seed, position, recipe, *about)
+        if isinstance(event, Seeded):
+            self._doubts += [] if doubt is None else [doubt]
+            self._distances += [] if distance is None else [distance]
+            self._visit(event)
+        if self._drawing.mutations.allowed(recipe) and severity < self._drawing.budget:
+            (self._fresh if isinstance(event, Seeded) else self._kept).append(row)
+
+    def _visit(self, event: Event) -> int:
+        """Count the visits of a run that passed, and return the number of states that are new."""
+        if event.visits is None or event.outcome not in ("kept", "dropped"):
+            return 0
+        if not len(self._visits):
+            self._visits = np.zeros(len(event.visits.model.states), np.int64)
+        new = int(np.count_nonzero(self._visits[event.visits.states] == 0))
+        self._visits[event.visits.states] += 1
+        return new
+
+    def _is_new_failure(self, event: Ran, test: _Row) -> bool:
+        """Whether the run failed in a way in which no mutant of its seed has failed."""
+        if event.outcome != "failed":
+            return False
+        output = summarise(event.output)  # as it is read again when the campaign is resumed
+        key = json.dumps([test.position, event.reason, word_errors(test.reference, output)])
+        known = key in self._distinct
+        self._distinct.add(key)
+        return not known
+
+    def _reward(self, test: _Row) -> float:
+        """What a new failure is worth: less on a seed that has failed before, unless failures alone count."""
+        before = self._seeds[test.position].failures
+        return {"failures": 1.0, "seeds": 1 / (1 + before) ** 2}.get(self._aim, 1 / math.sqrt(1 + before))
+
+    def _nearness(self, event: Ran) -> float:
+        """While failures are few, a run that passed counts as a part of one if it came as near as few others."""
+        if event.distance is None or event.outcome == "failed":
+            return 0.0
+        near = len(self._recent) >= _LEAST and event.distance >= np.quantile(self._recent, _NEAREST)
+        self._recent = [*self._recent[1 - _RECENT :], event.distance]
+        return 0.5 * max(0.0, 1 - len(self._distinct) / _ENOUGH) if near else 0.0
+
+
+def _logarithm(distance: float) -> float:
+    """Distances vary by orders of magnitude."""
+    return math.log(max(distance, _CLOSEST))
+
+
+def _standardised(values: Iterable[float | None], of: list[float]) -> Floats:
+    """How many deviations of some numbers each value is from their mean; 0 for what is not known."""
+    middle, width = (float(np.mean(of)), float(np.std(of)) or 1.0) if of else (0.0, 1.0)
+    known = np.array([middle if value is None else value for value in values])
+    return np.clip((known - middle) / width, -_FAR, _FAR)

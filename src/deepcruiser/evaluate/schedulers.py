@@ -1,0 +1,221 @@
+"""Which scheduler finds more, at the same severity: distinct failures, severe ones, seeds, coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from deepcruiser.campaign.learned import AIMS
+from deepcruiser.errors import InputError
+from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
+from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
+from deepcruiser.evaluate.figures import COLOURS, Figure, panels
+from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.result import Answer
+from deepcruiser.evaluate.rq3 import at
+from deepcruiser.evaluate.rq4 import failing_seeds, rejected
+from deepcruiser.evaluate.statistics import holm
+from deepcruiser.evaluate.tables import Table, counts, p_value, shares
+from deepcruiser.transformations.severity import budget as severity_budget
+
+#: A failure is severe if its score exceeds this: over 30 % of the words wrong.
+SEVERE = 0.3
+#: The bins of severity in which failures are counted.
+BINS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+LEARNED = "learned"
+
+
+def known_arms(base: int, severity: str | float) -> dict[str, Arm]:
+    """All arms by name; `matched` follows `learned` run by run in severity and number of changes."""
+    every = partial(Arm, "BSCov", base, severity=severity)
+    learned = every("coverage+distance", LEARNED, aim="balanced")
+    aims = {f"{LEARNED}-{aim}": replace(learned, aim=aim) for aim in AIMS if aim != "balanced"}
+    return {
+        LEARNED: learned,
+        **aims,
+        "matched": every("none", "chains", matched=learned),
+        **{f"matched-{aim}": every("none", "chains", matched=aims[f"{LEARNED}-{aim}"]) for aim in AIMS[1:]},
+        "chains": every("none", "chains"),
+        "chains-kept": every("coverage", "chains"),
+        "one-change": every("none"),
+        "one-change-kept": every("coverage"),
+        "rarity-thompson": every("coverage", "rarity", "thompson"),
+        **{f"{LEARNED}-keep-{keep}": replace(learned, keep=keep) for keep in ("coverage", "random", "none")},
+        f"{LEARNED}-window-1": replace(learned, window=0),
+        f"{LEARNED}-window-16": replace(learned, window=16),
+    }
+
+
+def chosen_arms(names: Sequence[str], base: int, severity: str | float) -> dict[str, Arm]:
+    """The arms of these names, the first of which the others are compared with."""
+    known = known_arms(base, severity)
+    severity_budget(severity)
+    for name in names:
+        if name not in known:
+            raise InputError(f"unknown arm {name!r}; choose from: {', '.join(known)}")
+    return {name: known[name] for name in names}
+
+
+def distinct(
+    found: Found, *, runs: int | None = None, above: float = 0.0, least: float = 0.0, most: float = np.inf
+) -> float:
+    """The distinct failures among the first runs with a score above this and a severity in this range."""
+    failed = (
+        (run["seed"], run["reason"], *run["errors"])
+        for run in found["ran"][:runs]
+        if run["outcome"] == "failed" and run["score"] > above and least <= run["severity"] < most
+    )
+    return float(len(set(failed)))
+
+
+def first_failure(found: Found) -> float:
+    """The number of the first run that failed; that of the runs, and one, if none did."""
+    return float(
+        next((at for at, run in enumerate(found["ran"], 1) if run["outcome"] == "failed"), len(found["ran"]) + 1)
+    )
+
+
+def mean(found: Found, *, what: str) -> float:
+    return float(np.mean([run[what] for run in found["ran"]]))
+
+
+def measures(found: Campaigns) -> dict[str, Callable[[Found], float]]:
+    """What is compared, by its name in the tables."""
+    models = found.experiment.models
+    coverage = {f"BSCov {models[m].name}": partial(at, place=found.place("BSCov", m), what="executed") for m in models}
+    return {
+        "distinct": distinct,
+        "severe": partial(distinct, above=SEVERE),
+        "seeds": failing_seeds,
+        "first failure": first_failure,
+        **coverage,
+    }
+
+
+def schedulers(
+    workers: Workers,
+    *,
+    seeds: int = 100,
+    budget: Budget = RUNS,
+    campaigns: int = 8,
+    base: int = 20,
+    arms: Sequence[str],
+    severity: str | float,
+) -> Answer:
+    """Compare the first arm with the others."""
+    named = chosen_arms(arms, base, severity)
+    found = compare(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base, every=list(named.values()))
+    compared = measures(found)
+    rows = [line(found, name, arm, compared) for name, arm in named.items()]
+    shown = {**dict.fromkeys(("distinct", "severe", "seeds", "first failure"), counts), "rejected": shares}
+    shown |= {name: shares for name in compared if name.startswith("BSCov")}
+    tests = comparisons(found, named, compared)
+    first = next(iter(named))
+    return Answer(
+        "schedulers",
+        f"Schedulers at severity {severity}",
+        (
+            Table("schedulers", tuple(rows), shown=shown),
+            Table(
+                "schedulers-tests",
+                tuple(tests),
+                f"`{first}` against the others: the ratio of the medians, p by Holm, and A.",
+                {column: p_value for column in tests[0] if column.startswith("p ")} if tests else {},
+            ),
+            Table(
+                "schedulers-severity",
+                tuple(by_severity(found, named)),
+                "Distinct failures by the severity of the recipe, mean per campaign (the mildest are worth most):",
+            ),
+        ),
+        data=Table("schedulers-data", tuple(each_campaign(found, named, compared))),
+        notes=(
+            found.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
+            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
+            f"became of which word; *severe* ones have a score above {SEVERE:g}; *seeds* have at least one failure. "
+            "*First failure* is the run. *Severity* and *changes* are means over all mutants; no mutant exceeds the "
+            "severity of the title. *BSCov* is of all runs that did not fail. `matched` repeats the severity and the "
+            "number of changes of `learned` run by run, with a random seed, random kinds and random parameters.",
+        ),
+        draw=lambda: draw(found, named),
+        seconds=found.seconds,
+        runs=found.total_runs,
+    )
+
+
+def line(found: Campaigns, name: str, arm: Arm, compared: Mapping[str, Callable[[Found], float]]) -> dict[str, Any]:
+    of_recipes = {what: float(np.mean(found.values(arm, partial(mean, what=what)))) for what in ("severity", "changes")}
+    medians = {what: found.median(arm, measure) for what, measure in compared.items()}
+    return {"arm": name, **of_recipes, "rejected": found.median(arm, rejected), **medians}
+
+
+def comparisons(
+    found: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Found], float]]
+) -> list[dict[str, Any]]:
+    """The first arm against each of the others."""
+    (_, first), *others = named.items()
+    rows: list[dict[str, Any]] = [{"against": name} for name, _ in others]
+    for what, measure in compared.items():
+        tests = [found.against(first, arm, measure) for _, arm in others]
+        corrected = holm([test.p for test in tests])
+        middle = found.median(first, measure).value
+        for row, (_, arm), test, p in zip(rows, others, tests, corrected, strict=True):
+            other = found.median(arm, measure).value
+            row |= {what: middle / other if other else float("nan"), f"p ({what})": p, f"A ({what})": test.superiority}
+    return rows
+
+
+def by_severity(found: Campaigns, named: Mapping[str, Arm]) -> list[dict[str, Any]]:
+    return [
+        {
+            "arm": name,
+            **{
+                f"{low:g} to {high:g}": float(np.mean(found.values(arm, partial(distinct, least=low, most=high))))
+                for low, high in pairwise(BINS)
+            },
+        }
+        for name, arm in named.items()
+    ]
+
+
+def each_campaign(
+    found: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Found], float]]
+) -> list[dict[str, Any]]:
+    return [
+        {"arm": name, "campaign": number, **{what: measure(campaign) for what, measure in compared.items()}}
+        for name, arm in named.items()
+        for number, campaign in enumerate(found.by_arm[arm])
+    ]
+
+
+def draw(found: Campaigns, named: Mapping[str, Arm]) -> Figure:
+    """Distinct failures, severe ones, seeds with a failure, and coverage over the runs: means of the campaigns."""
+    place = found.place("BSCov", found.base)
+    figure, axes = panels(4, width=3.0)
+    for number, (name, arm) in enumerate(named.items()):
+        several = found.by_arm[arm]
+        points = min(len(campaign["history"]) for campaign in several)
+        runs = [point["runs"] for point in several[0]["history"][:points]]
+        style = {"color": COLOURS[number % len(COLOURS)], "label": name, "linestyle": "-:"[number >= len(COLOURS)]}
+        for axis, above in zip(axes, (-1.0, SEVERE), strict=False):
+            axis.plot(runs, [np.mean([distinct(c, runs=n, above=above) for c in several]) for n in runs], **style)
+        seeds = [[len({r["seed"] for r in c["ran"][:n] if r["outcome"] == "failed"}) for c in several] for n in runs]
+        axes[2].plot(runs, np.mean(seeds, axis=1), **style)
+        covered = [[100 * c["history"][i]["executed"][place] for c in several] for i in range(points)]
+        axes[3].plot(runs, np.mean(covered, axis=1), **style)
+    titles = (
+        "distinct failures",
+        "severe failures",
+        "seeds with a failure",
+        f"BSCov {found.experiment.models[found.base].name}, %",
+    )
+    for axis, title in zip(axes, titles, strict=True):
+        axis.set(title=title, xlabel="runs")
+        axis.set_xlim(left=0)
+    axes[3].legend(loc="lower right")
+    return figure
