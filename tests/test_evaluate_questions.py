@@ -110,10 +110,14 @@ def test_rq2_correlates_what_is_in_the_data(folder: Path) -> None:
     assert {row["transformation"] for row in answer.tables[1].rows} == {k.__name__ for k in toy.MUTATIONS.kinds}
 
 
+BY_COVERAGE = dc.Guide((dc.BSCov,), "coverage")
+
+
 @pytest.mark.parametrize(
     ("guide", "select", "pick", "place"),
-    [(dc.BSCov, "uniform", "uniform", 1), (dc.WICov, "uniform", "uniform", 5), ("none", "uniform", "uniform", 1),
-     (dc.Guide((dc.BSCov,), "random"), "uniform", "uniform", 1), (dc.BSCov, "rarity", "thompson", 1)],
+    [(BY_COVERAGE, "uniform", "uniform", 1), (dc.Guide((dc.WICov,), "coverage"), "uniform", "uniform", 5),
+     ("none", "uniform", "uniform", 1), (dc.Guide((dc.BSCov,), "random"), "uniform", "uniform", 1),
+     (BY_COVERAGE, "rarity", "thompson", 1)],
     ids=str,
 )  # fmt: skip
 def test_a_campaign_of_rq3_is_one_of_fuzz(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,9 +30,11 @@ Aim = Literal["balanced", "failures", "seeds", "coverage"]
 AIMS: tuple[str, ...] = get_args(Aim)
 
 #: Candidates for each mutant of a plan.
-_CANDIDATES = 32
+_CANDIDATES = 16
 #: The share of the mutants that are chosen for their coverage.
 _FOR_COVERAGE = {"balanced": 0.25, "failures": 0.0, "seeds": 0.0, "coverage": 1.0}
+#: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
+_SPREAD = {"balanced": 0.75, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
 #: The deviation of the noise on a score: without it, little that is new would be tried.
 _NOISE = 0.2
 #: Distances among the greatest tenth of this many count as half a failure, until there are `_ENOUGH` failures.
@@ -46,7 +48,7 @@ _FAR = 3.0
 #: Smaller distances are alike.
 _CLOSEST = 1e-3
 #: The number of features of a test, before those of its changes.
-_OF_TEST = 12
+_OF_TEST = 11
 _NOTHING = np.empty(0, np.int64)
 
 
@@ -73,33 +75,42 @@ class _Row:
 
 @dataclass(eq=False)
 class _Seed:
-    """What is known of the mutants of a seed: `recent` runs and `hits`, the older the less, of distinct failures."""
+    """What is known of the mutants of a seed: its runs, and how often it failed in each way.
+
+    `recent` counts runs and `hits` failures, the older the less.
+    """
 
     runs: int = 0
-    failures: int = 0
-    repeated: int = 0
     recent: float = 0.0
     hits: float = 0.0
+    ways: Counter[str] = field(default_factory=Counter)
 
-    def take(self, event: Ran, *, new_failure: bool) -> None:
+    def take(self, way: str) -> None:
+        """A run, and in which way it failed; empty if it passed."""
         self.runs += 1
-        self.failures += new_failure
-        self.repeated += event.outcome == "failed" and not new_failure
         self.recent = _DECAY * self.recent + 1
-        self.hits = _DECAY * self.hits + new_failure
+        self.hits = _DECAY * self.hits + bool(way)
+        if way:
+            self.ways[way] += 1
 
     @property
     def features(self) -> tuple[float, ...]:
-        rate = math.log((self.hits + 0.1) / (self.recent + 1))
-        return rate, math.log1p(self.runs), math.log1p(self.failures), math.log1p(self.repeated)
+        return math.log((self.hits + 0.1) / (self.recent + 1)), math.log1p(self.runs), math.log1p(self.ways.total())
+
+    @property
+    def novelty(self) -> float:
+        """How likely its next failure is a new one (Good and Turing): the share of failures that happened once."""
+        once = sum(count == 1 for count in self.ways.values())
+        return (once + 1) / (self.ways.total() + 1)
 
 
 class Learned(Scheduler):
     """Takes the best of a few random candidates, by what it has learned so far.
 
     Three models learn from every run. The first predicts the distance to failure; it has something to learn from the
-    first run on. The second predicts whether the run fails in a new way; the prediction of the first is one of its
-    inputs. The third predicts how many states are new, and decides a share of the mutants that depends on the aim.
+    first run on. The second predicts whether the run fails; the prediction of the first is one of its inputs. How
+    likely a failure of the seed is a new one is estimated from how often its failures were repeated. The third model
+    predicts how many states are new, and decides a share of the mutants that depends on the aim.
     """
 
     def __init__(self, drawing: Drawing, aim: str = "balanced") -> None:
@@ -116,7 +127,7 @@ class Learned(Scheduler):
         self._doubts: list[float] = []
         self._distances: list[float] = []
         self._recent: list[float] = []
-        self._distinct: set[str] = set()
+        self._failures = 0
         width = _OF_TEST + len(drawing.kinds) * (1 + 2 * drawing.parameters)
         self._nearing = Regression(width, penalty=_PENALTY)
         self._failing = Regression(width + 1, penalty=_PENALTY, bias=-2.0, logistic=True)
@@ -154,7 +165,8 @@ class Learned(Scheduler):
     def _scores(self, tests: list[_Row], candidates: Candidates, slots: int, rng: np.random.Generator) -> Floats:
         """How promising each candidate is; those of one slot in `slots` are next to each other."""
         features = self._features(tests, candidates)
-        scores = self._failing.predict(self._with_nearness(features)) + _NOISE * rng.standard_normal(len(tests))
+        odds = self._failing.predict(self._with_nearness(features)) + _NOISE * rng.standard_normal(len(tests))
+        scores = odds + np.log([self._worth(self._seeds[test.position]) for test in tests])
         covering = np.repeat(rng.random(slots) < self._for_coverage, _CANDIDATES)
         scores = np.where(covering, self._covering.predict(features), scores)
         return np.where(candidates.count > 0, scores, -np.inf)
@@ -169,12 +181,12 @@ class Learned(Scheduler):
         of_test[:, 0] = 1
         of_test[:, 1] = _standardised([test.doubt for test in tests], self._doubts)
         of_test[:, 2] = _standardised([test.distance for test in tests], self._distances)
-        of_test[:, 3:7] = [self._seeds[test.position].features for test in tests]
-        of_test[:, 7] = np.log1p([test.tried for test in tests])
-        of_test[:, 8] = [test.number > 0 for test in tests]
-        of_test[:, 9] = [len(test.recipe) for test in tests] + candidates.count
-        of_test[:, 10] = candidates.severity
-        of_test[:, 11] = self._rarity(tests)
+        of_test[:, 3:6] = [self._seeds[test.position].features for test in tests]
+        of_test[:, 6] = np.log1p([test.tried for test in tests])
+        of_test[:, 7] = [test.number > 0 for test in tests]
+        of_test[:, 8] = [len(test.recipe) for test in tests] + candidates.count
+        of_test[:, 9] = candidates.severity
+        of_test[:, 10] = self._rarity(tests)
         return np.concatenate([of_test, self._changes(tests, candidates).reshape(len(tests), -1)], axis=1)
 
     def _with_nearness(self, features: Floats) -> Floats:
@@ -212,11 +224,11 @@ class Learned(Scheduler):
             return
         test = self._rows[event.parent]
         changes = self._drawing.candidate(event.changes, test.severity)
-        failure = self._is_new_failure(event, test)
+        way = self._way(event, test)
         new = self._visit(event)
         if event.outcome != "rejected":
             features = self._features([test], changes)
-            label = self._reward(test) if failure else self._nearness(event)
+            label = 1.0 if way else self._nearness(event)
             self._failing.learn(self._with_nearness(features)[0], label)
             if event.distance is not None:
                 self._nearing.learn(features[0], _logarithm(event.distance))
@@ -227,7 +239,8 @@ class Learned(Scheduler):
                 severity = float(changes.severity[0])
                 self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
         test.tried += 1
-        self._seeds[test.position].take(event, new_failure=failure)
+        self._failures += bool(way)
+        self._seeds[test.position].take(way)
 
     def _take(
         self,
@@ -262,20 +275,16 @@ class Learned(Scheduler):
         self._visits[event.visits.states] += 1
         return new
 
-    def _is_new_failure(self, event: Ran, test: _Row) -> bool:
-        """Whether the run failed in a way in which no mutant of its seed has failed."""
+    def _way(self, event: Ran, test: _Row) -> str:
+        """In which way the run failed: the kind, and what became of which word; empty if it did not."""
         if event.outcome != "failed":
-            return False
+            return ""
         output = summarise(event.output)  # as it is read again when the campaign is resumed
-        key = json.dumps([test.position, event.reason, word_errors(test.reference, output)])
-        known = key in self._distinct
-        self._distinct.add(key)
-        return not known
+        return json.dumps([event.reason, word_errors(test.reference, output)])
 
-    def _reward(self, test: _Row) -> float:
-        """What a new failure is worth: less on a seed that has failed before, unless failures alone count."""
-        before = self._seeds[test.position].failures
-        return {"failures": 1.0, "seeds": 1 / (1 + before) ** 2}.get(self._aim, 1 / math.sqrt(1 + before))
+    def _worth(self, seed: _Seed) -> float:
+        """What a failure of a seed is worth: whether it is a new one, and how many there are already."""
+        return seed.novelty * (1 + len(seed.ways)) ** -_SPREAD[self._aim]
 
     def _nearness(self, event: Ran) -> float:
         """While failures are few, a run that passed counts as a part of one if it came as near as few others."""
@@ -283,7 +292,7 @@ class Learned(Scheduler):
             return 0.0
         near = len(self._recent) >= _LEAST and event.distance >= np.quantile(self._recent, _NEAREST)
         self._recent = [*self._recent[1 - _RECENT :], event.distance]
-        return 0.5 * max(0.0, 1 - len(self._distinct) / _ENOUGH) if near else 0.0
+        return 0.5 * max(0.0, 1 - self._failures / _ENOUGH) if near else 0.0
 
 
 def _logarithm(distance: float) -> float:
