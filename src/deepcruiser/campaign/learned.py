@@ -284,7 +284,7 @@ class Learned(Scheduler):
 
     def _worth(self, seed: _Seed) -> float:
         """What a failure of a seed is worth: whether it is a new one, and how many there are already."""
-        return seed.novelty * (1 + len(seed.ways)) ** -_SPREAD[self._aim]
+        return seed.novelty / math.pow(1 + len(seed.ways), _SPREAD[self._aim])
 
     def _nearness(self, event: Ran) -> float:
         """While failures are few, a run that passed counts as a part of one if it came as near as few others."""
