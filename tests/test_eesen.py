@@ -217,7 +217,7 @@ def test_a_file_of_any_name_is_a_system_by_itself(tmp_path: Path, net: Path, mon
     result = CliRunner().invoke(main, ["init", "nnet.iter7", "--data", "feats.ark"])
     assert result.exit_code == 0, result.output
     assert 'system = "nnet.iter7"' in (tmp_path / "deepcruiser.toml").read_text()
-    assert system.state_name == "nnet.iter7: h of the last of 3 layers, both directions"  # type: ignore[attr-defined]
+    assert system.state_name == "LSTM: h of the last of 3 layers, both directions"  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ class EesenSystem(Adapter):
         self._direction = check_direction(direction, 2 in ways, label)
         if self._direction == "backward" and 1 in ways:
             raise InputError(f"not every layer of {label} reads backward: choose another layer= or direction=")
-        words = state_words(label, part, self._layers, len(network.lstms), max(ways), self._direction)
+        words = state_words("LSTM", part, self._layers, len(network.lstms), max(ways), self._direction)
         # Double precision: the shape of a batch changes how products are rounded, and that stays far below the single
         # precision of the states.
         self.network = network.double()
@@ -103,7 +103,7 @@ class EesenSystem(Adapter):
 
     def _identity(self) -> Iterator[bytes | memoryview]:
         """The choice of state and the weights, which are the same in a binary and a text file."""
-        yield self.state_name.removeprefix(self.label).encode()
+        yield self.state_name.encode()
         for name, weight in self.network.state_dict().items():
             yield f"\n{name} {tuple(weight.shape)}\n".encode()
             yield weight.numpy().data
