@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.findings.kinds import KINDS, classify, is_spacing_only
-from deepcruiser.findings.word_errors import WordError, word_errors
+from deepcruiser.findings.kinds import KINDS, WordError, classify, is_spacing_only, word_errors
 
 WORDS = dc.WordErrorRate(above=0.0)
 

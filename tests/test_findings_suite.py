@@ -16,7 +16,7 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.findings.cluster import find
-from deepcruiser.findings.files import write_input
+from deepcruiser.findings.corpus import write_input
 from deepcruiser.findings.suite import Suite, run_case, write_suite
 from deepcruiser.serialise import digest_of
 from tests.support.judge import campaign, judges

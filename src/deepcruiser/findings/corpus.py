@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.events import Event
@@ -23,7 +25,6 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
 from deepcruiser.csv_cells import cell
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.findings.files import write_input
 from deepcruiser.findings.minimise import minimise_visits
 from deepcruiser.serialise import digest_of, encode
 from deepcruiser.transformations import to_dict
@@ -154,3 +155,21 @@ MANIFESTS: Mapping[str, Callable[[Sequence[Row]], Lists]] = {
     "csv": _csv,
     "jsonl": _jsonl,
 }
+
+
+def write_input(stem: Path, value: Any) -> Path:
+    """Write a sound as a WAV file of 32-bit floats, a text as UTF-8, an array as .npy; reading gives the same value."""
+    if isinstance(value, Audio):
+        path = stem.with_name(f"{stem.name}.wav")
+        value.write(path)
+    elif isinstance(value, str):
+        path = stem.with_name(f"{stem.name}.txt")
+        with atomic_write(path) as file:
+            file.write(value.encode())
+    elif isinstance(value, np.ndarray) and value.dtype.kind != "O":
+        path = stem.with_name(f"{stem.name}.npy")
+        with atomic_write(path) as file:
+            np.save(file, value, allow_pickle=False)
+    else:
+        raise InputError(f"an input of the type {type(value).__name__} cannot be written: a sound, text or array can")
+    return path

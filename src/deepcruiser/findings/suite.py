@@ -7,6 +7,7 @@ id and a reason on each line.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.corpora import Sample
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
-from deepcruiser.findings.files import sha256_of, write_input
+from deepcruiser.findings.corpus import write_input
 from deepcruiser.findings.finding import Finding
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import decode, digest_of, encode, summarise
@@ -126,7 +127,7 @@ def write_suite(
         path, content = _written(folder, record, finding, oracle)
         with atomic_write(folder / name) as file:
             file.write(json.dumps(content, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
-        data["files"] |= {path.name: sha256_of(path), name: sha256_of(folder / name)}
+        data["files"] |= {path.name: _sha256_of(path), name: _sha256_of(folder / name)}
         data["tests"].append(name)
     with atomic_write(folder / SUITE) as file:
         file.write(json.dumps(data, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
@@ -207,9 +208,9 @@ def _unchanged(folder: Path, files: Mapping[str, str], name: str) -> Path:
     path = folder / name
     if not path.is_file():
         raise FileError(f"{str(path)!r} is missing from the suite")
-    if sha256_of(path) != files[name]:
+    if _sha256_of(path) != files[name]:
         raise FileError(
-            f"{str(path)!r} has changed since the suite was written: its SHA-256 is {sha256_of(path)[:12]} instead of "
+            f"{str(path)!r} has changed since the suite was written: its SHA-256 is {_sha256_of(path)[:12]} instead of "
             f"{files[name][:12]}"
         )
     return path
@@ -235,3 +236,8 @@ def located_system(suite: Suite) -> str:
             f"the system {suite.system!r} of the suite in {str(suite.folder)!r} is not there: name another"
         )
     return f"{os.path.realpath(place)}{colon}{name}"
+
+
+def _sha256_of(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
