@@ -12,8 +12,8 @@ PACKAGE = Path(dc.__file__).parent
 #: From the ground up; a part may import those before it and itself. ARCHITECTURE.md says the same in words.
 LAYERS = (
     ("errors",),
-    ("atomic", "csv_cells", "kaldi_objects", "reading", "spooled_rows", "trial"),
-    ("archive", "containers"),
+    ("atomic", "csv_cells", "kaldi_objects", "reading", "spooled_rows", "trial", "workers"),
+    ("archive", "cluster", "containers"),
     ("audio", "trace"),
     ("serialise",),
     ("corpora", "decoding", "features", "transformations"),

@@ -156,6 +156,12 @@ def test_the_same_seed_gives_the_same_weights_and_leaves_everything_else_alone()
         assert not torch.equal(weight, other.state_dict()[name]), name
 
 
+def test_the_weights_in_the_package_are_those_of_the_training() -> None:
+    trained, ready = brackets.train().state_dict(), brackets.load().net.state_dict()
+    for name, weight in trained.items():  # another processor rounds otherwise, and training magnifies that
+        assert torch.nn.functional.cosine_similarity(weight.flatten(), ready[name].flatten(), 0) > 0.99, name
+
+
 def test_training_works_where_gradients_are_off() -> None:
     with torch.no_grad():
         brackets.train(steps=3)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deepcruiser.abstraction.transducer import Transducer
     from deepcruiser.audio import Audio
     from deepcruiser.campaign.executors.base import Execution, Executor
+    from deepcruiser.campaign.executors.workers import Bench
     from deepcruiser.campaign.failed_test import FailedTest
     from deepcruiser.campaign.fuzz import fuzz
     from deepcruiser.campaign.guide import Guide
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from deepcruiser.campaign.record import CampaignRecord
     from deepcruiser.campaign.replay import Replay
     from deepcruiser.campaign.spec import CampaignSpec
+    from deepcruiser.cluster import RayWorkers
     from deepcruiser.corpora import Corpus, Labelled, Sample, read_corpus, samples
     from deepcruiser.coverage import Coverage, CoverageReport, cover
     from deepcruiser.criteria import (
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from deepcruiser.systems.torch.system import TorchSystem
     from deepcruiser.trace import Run, System, Trace
     from deepcruiser.value_oracles import Keywords, SignalToDistortion, SystemDisagreement, Tolerance
+    from deepcruiser.workers import ProcessWorkers
 
 #: The version, for people and for pyproject.toml.
 __version__ = "0.1.0"
@@ -70,6 +73,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Audio",
     "BSCov",
     "BTCov",
+    "Bench",
     "CampaignRecord",
     "CampaignSpec",
     "CharacterErrorRate",
@@ -104,8 +108,10 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "OnnxSystem",
     "Oracle",
     "ProcessSystem",
+    "ProcessWorkers",
     "Profile",
     "Projections",
+    "RayWorkers",
     "Replay",
     "Run",
     "SBCov",
@@ -153,6 +159,7 @@ _NAMES = {
     "deepcruiser.abstraction.transducer": ("Transducer",),
     "deepcruiser.audio": ("Audio",),
     "deepcruiser.campaign.executors.base": ("Execution", "Executor"),
+    "deepcruiser.campaign.executors.workers": ("Bench",),
     "deepcruiser.campaign.failed_test": ("FailedTest",),
     "deepcruiser.campaign.fuzz": ("fuzz",),
     "deepcruiser.campaign.guide": ("Guide",),
@@ -160,6 +167,7 @@ _NAMES = {
     "deepcruiser.campaign.record": ("CampaignRecord",),
     "deepcruiser.campaign.replay": ("Replay",),
     "deepcruiser.campaign.spec": ("CampaignSpec",),
+    "deepcruiser.cluster": ("RayWorkers",),
     "deepcruiser.corpora": ("Corpus", "Labelled", "Sample", "read_corpus", "samples"),
     "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
     "deepcruiser.criteria": (
@@ -199,6 +207,7 @@ _NAMES = {
     "deepcruiser.systems.torch.system": ("TorchSystem",),
     "deepcruiser.trace": ("Run", "System", "Trace"),
     "deepcruiser.value_oracles": ("Keywords", "SignalToDistortion", "SystemDisagreement", "Tolerance"),
+    "deepcruiser.workers": ("ProcessWorkers",),
 }
 _MODULES = ("transformations",)
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -66,7 +66,16 @@ import deepcruiser as dc
 from deepcruiser.systems.builtin import bracket_changes as changes
 
 mutations = dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, changes.too_long)
-here_only = dc.Mutations(changes.KINDS, changes.FAMILIES, changes.UNAFFECTED, lambda seed, text: None)
+
+
+def local():
+    class Local(changes.KINDS[0]):
+        pass
+
+    return Local
+
+
+here_only = dc.Mutations((local_kind := local(),), ((local_kind,),), (), lambda seed, text: None)
 
 
 def of_its_own(seed, text):

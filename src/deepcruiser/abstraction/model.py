@@ -42,6 +42,10 @@ class AbstractModel:
     origin: Origin
     probes: tuple[Probe, ...] = ()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone, for other processes: what is cached is made again there."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @property
     def states(self) -> IntArray:
         """The codes of S_M, ascending; `grid.decode` gives their cells."""

@@ -21,6 +21,7 @@ from deepcruiser.abstraction.probes import Probe, changed, make_probes
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.executors.workers import Bench, WorkerExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import Step, loop, sow
@@ -39,6 +40,7 @@ from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
 from deepcruiser.value_oracles import SystemDisagreement
+from deepcruiser.workers import Workers
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def fuzz(
     mutations: Mutations | None = None,
     executor: Executor | None = None,
     leave_out: Collection[str] = (),
-    workers: int | None = None,
+    workers: int | Workers[Bench] | None = None,
     watch: Callable[[Status], None] = lambda _: None,
     **settings: Any,
 ) -> CampaignRecord:
@@ -82,8 +84,9 @@ def fuzz(
     With `against`, another system is run on every mutant, and the oracle compares the two answers.
 
     `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
-    `executor` runs the mutants elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a
-    system that shows no states; the guide is then "none" or "random".
+    `ProcessWorkers` or `RayWorkers`, each of which holds the system, make and run them. `executor` runs the mutants
+    elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a system that shows no states; the
+    guide is then "none" or "random".
     """
     spec = _spec(spec or CampaignSpec(), guide, oracle, mutations, settings)
     guide = Guide.of(guide) if guide is not None else spec.build_guide()
@@ -91,7 +94,7 @@ def fuzz(
     oracle = oracle if against is None else SystemDisagreement(against, oracle)
     mutations = mutations if mutations is not None else spec.build_mutations()
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
-    if workers < 0:
+    if isinstance(workers, int) and workers < 0:
         raise InputError(f"workers must be at least 0, not {workers}")
     if model is not None:
         model.origin.check(system)
@@ -149,10 +152,17 @@ def _identity(
 
 
 def _executor(
-    system: System, model: AbstractModel | None, inputs: Inputs, mutations: Mutations, spec: CampaignSpec, workers: int
+    system: System,
+    model: AbstractModel | None,
+    inputs: Inputs,
+    mutations: Mutations,
+    spec: CampaignSpec,
+    workers: int | Workers[Bench],
 ) -> Executor:
     invalid = mutations.invalid if spec.validity else never_invalid
     local = LocalExecutor(system, model, inputs, invalid, limit_seconds=spec.limit_seconds)
+    if isinstance(workers, Workers):
+        return WorkerExecutor(workers, model, local)
     if not workers:
         return local
     from deepcruiser.campaign.executors.processes import ProcessExecutor
@@ -287,12 +297,14 @@ class _Session:
             yield event
 
     def _save(self, step: Step, before: float, began: float) -> None:
-        failures, seconds = {}, before + time.monotonic() - began
-        for event in step.events:
-            if isinstance(event, Ran) and event.outcome == "failed":
-                test = FailedTest.of(event, self.state.queue.tests[event.parent])
-                failures[test.number] = self.inputs.make(test.seed, test.recipe), test.to_dict()
-                self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
+        failing = [event for event in step.events if isinstance(event, Ran) and event.outcome == "failed"]
+        tests = [FailedTest.of(event, self.state.queue.tests[event.parent]) for event in failing]
+        values = self.executor.make([(test.seed, test.recipe) for test in tests])
+        values = [self.inputs.make(test.seed, test.recipe) for test in tests] if values is None else values
+        failures = {test.number: (value, test.to_dict()) for test, value in zip(tests, values, strict=True)}
+        for test in tests:
+            self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
+        seconds = before + time.monotonic() - began
         self.store.save(step, runs=self.state.runs, seconds=seconds, failures=failures)
         self._show(step.events, before, began)
 

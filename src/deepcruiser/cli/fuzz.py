@@ -16,7 +16,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.database import DATABASE
+from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.fuzz import fuzz as fuzz_system
 from deepcruiser.campaign.guide import KEEP
 from deepcruiser.campaign.learned import AIMS
@@ -27,6 +29,7 @@ from deepcruiser.campaign.scheduler import PICK
 from deepcruiser.campaign.spec import SCHEDULERS, CampaignSpec, Component, guide_component
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import (
+    BenchLoader,
     build_oracle,
     judging_options,
     load_against,
@@ -49,7 +52,9 @@ from deepcruiser.findings.cluster import find
 from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
+from deepcruiser.trace import System
 from deepcruiser.transformations.severity import LEVELS, budget
+from deepcruiser.workers import ProcessWorkers, Workers, one_thread
 
 #: The headings of the help, with the parameters under each.
 GROUPS = {
@@ -58,7 +63,7 @@ GROUPS = {
     "Oracle": ("wer_above", "cer_above", "disagreement", "spans_below", "against", "normalise"),
     "Mutations": ("transformations", "noise", "ranges", "mutations", "no_validity"),
     "Search": ("guide", "scheduler", "pick", "keep_failing_seeds", "paper", "seed", "batch_size", "window"),
-    "Budget": ("minutes", "runs", "until_coverage", "limit_seconds", "workers"),
+    "Budget": ("minutes", "runs", "until_coverage", "limit_seconds", "workers", "cluster"),
     "Output": ("output", "plain", "quiet", "verbose", "serve", "as_json_lines", "max_findings", "max_wrong_seeds"),
 }
 
@@ -114,7 +119,12 @@ GROUPS = {
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
-    help="Number of processes that make mutants; affects only the speed.  [default: one for every two cores]",
+    help="Number of processes that make and run mutants; affects only the speed.  [default: as many as have work]",
+)
+@click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers is then one for each of its CPUs.",
 )
 @gate_options
 @click.option("--plain", is_flag=True, help="Print lines instead of the status screen.", show_default=False)
@@ -147,6 +157,7 @@ def fuzz(
     pick: str,
     paper: bool,
     workers: int | None,
+    cluster: str | None,
     plain: bool,
     quiet: bool,
     verbose: bool,
@@ -202,8 +213,10 @@ def fuzz(
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
             say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
+            benches = _workers(system, model, mutations, spec, workers, cluster)
             page = contextlib.nullcontext("") if serve is None else serving(output, serve)
             with (
+                one_thread(),
                 page as url,
                 _watching(
                     output, out, url, plain=plain or verbose, quiet=quiet, verbose=verbose, as_json_lines=as_json_lines
@@ -220,7 +233,7 @@ def fuzz(
                     against=load_against(spec),
                     mutations=mutations,
                     leave_out=_left_out(spec.leave_out),
-                    workers=_workers(mutations, workers),
+                    workers=benches,
                     watch=show,
                 )
         except KeyboardInterrupt:
@@ -274,18 +287,42 @@ def _left_out(path: str | None) -> list[str]:
     return read_choice(path)
 
 
-def _workers(mutations: Mutations, workers: int | None) -> int | None:
-    """The number of workers, or none if what makes the mutants cannot be sent to other processes."""
+def _workers(
+    system: System,
+    model: AbstractModel | None,
+    mutations: Mutations,
+    spec: CampaignSpec,
+    count: int | None,
+    cluster: str | None,
+) -> Workers[Bench] | int:
+    """The workers; 0 if mutants are made and run in this process alone."""
     try:
-        ForkingPickler.dumps((mutations.kinds, mutations.invalid))
+        ForkingPickler.dumps(mutations.kinds)
     except Exception as error:  # whatever the user's objects raise
-        if workers:
+        if count or cluster:
             raise InputError(
                 f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "
                 "whose name is not that of another module, or use --workers 0"
             ) from None
-        say(f"making mutants in this process, because they cannot be sent to others ({error})", err=True)
+        say(f"running in one process, because the mutations cannot be sent to others ({error})", err=True)
         return 0
+    loader = BenchLoader(spec, model, str(getattr(system, "fingerprint", "")), os.getcwd())
+    if cluster is not None:
+        from deepcruiser.cluster import RayWorkers
+
+        return _busy(RayWorkers(loader, count, address=cluster), spec)
+    count = min(os.cpu_count() or 1, spec.ahead) if count is None else count
+    return _busy(ProcessWorkers(loader, count, preload=["torch", BenchLoader.__module__]), spec) if count else 0
+
+
+def _busy(workers: Workers[Bench], spec: CampaignSpec) -> Workers[Bench]:
+    """The workers, with a hint if they outnumber the batches that are planned ahead."""
+    if workers.count > spec.ahead:
+        say(
+            f"note: with this window {spec.ahead} of {workers.count} workers have work; --window "
+            f"{2 * workers.count * spec.batch_size} gives all of them work",
+            err=True,
+        )
     return workers
 
 

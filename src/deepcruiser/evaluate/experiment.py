@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -154,19 +152,6 @@ def _first(rows: Rows, components: int) -> Rows:
 def _identity(projection: Projection, components: int) -> Projection:
     variances = projection.variances[:components]
     return Projection(np.zeros(len(variances)), np.eye(len(variances)), variances, projection.total_variance)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Limit torch to one thread, as in worker processes: sums by several threads may differ in their last bits."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _read(path: Path) -> dict[str, Any]:

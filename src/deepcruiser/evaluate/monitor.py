@@ -11,7 +11,6 @@ import numpy as np
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.evaluate.detection import Contrast, Floats, auc, recall, share
 from deepcruiser.evaluate.detectors import DETECTORS, FITTED, calibrated, contrasts, fitted, scores_of
-from deepcruiser.evaluate.experiment import one_thread
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.monitor_sets import ATTACKED, Evidence, Sets, run_sets
 from deepcruiser.evaluate.observations import Observation
@@ -21,6 +20,7 @@ from deepcruiser.evaluate.tables import Row, Table, percent
 from deepcruiser.monitor.monitor import Monitor
 from deepcruiser.monitor.scores import SCORES, state_similarity, transition_similarity
 from deepcruiser.trace import Trace
+from deepcruiser.workers import one_thread
 
 
 def monitor(evidence: Evidence) -> Answer:

@@ -13,10 +13,10 @@ from typing import Any, Self, TypeVar
 
 import torch
 
-from deepcruiser.campaign.executors.processes import start_worker
 from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.evaluate.experiment import Experiment, one_thread
+from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.stream import Progress
+from deepcruiser.workers import one_thread, start_worker
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")

@@ -16,7 +16,7 @@ def load_system(name: str, *, seed: int = 0, device: str = "cpu") -> System:
     """Load a built-in system.
 
     * "english" recognises English speech as known words, with a language model; "english-letters" letter by letter.
-    * "brackets" decides whether brackets are balanced. It is trained when it is loaded, with `seed`, on the CPU.
+    * "brackets" decides whether brackets are balanced. With a `seed` other than 0 it is trained anew, on the CPU.
     """
     if name == "brackets":
         from deepcruiser.systems.builtin import brackets

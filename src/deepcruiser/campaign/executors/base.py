@@ -51,6 +51,10 @@ class Executor(ABC):
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], Sequence[Execution]]:
         """Start executing a batch, and return a function that gives its executions in the order of the batch."""
 
+    def make(self, recipes: Sequence[tuple[str, tuple[Any, ...]]]) -> Sequence[Any] | None:
+        """The inputs that these recipes give, by seed and changes; None if the caller is to make them itself."""
+        return None
+
     def close(self) -> None:  # noqa: B027 (most have nothing to close)
         """Release what the executor has started, such as processes."""
 

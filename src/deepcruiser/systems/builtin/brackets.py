@@ -1,8 +1,8 @@
 """A small built-in network with a planted weakness: it judges nested brackets.
 
 It reads texts such as "a([b]())" symbol by symbol and says whether every bracket is closed, in the right order, by its
-own kind. It is trained here, in seconds, on texts that never nest deeper than 3. It is hardly ever wrong on new texts
-of that kind. On deeper ones it often is, and reaches states that it never reached in training:
+own kind. It was trained on texts that never nest deeper than 3. It is hardly ever wrong on new texts of that kind. On
+deeper ones it often is, and reaches states that it never reached in training:
 
     system = brackets.load()
     model = dc.profile(system, brackets.training_texts()).abstract(partitions=10)
@@ -16,10 +16,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, filterfalse, islice
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -132,7 +134,22 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
 
 def load(seed: int = 0) -> TorchSystem:
     """The trained network as a system: its inputs are texts, its answers "balanced" or "unbalanced"."""
-    return TorchSystem(train(seed), "lstm", features=encode, batch="padded", transcribe=_answer, doubt=_doubt)
+    return TorchSystem(
+        _ready() if seed == 0 else train(seed),
+        "lstm",
+        features=encode,
+        batch="padded",
+        transcribe=_answer,
+        doubt=_doubt,
+    )
+
+
+def _ready() -> BracketNet:
+    """What `train(0)` gives, from a file, so that each process of a campaign has it at once."""
+    with torch.device("meta"):
+        net = BracketNet()
+    net.load_state_dict(load_file(Path(__file__).with_suffix(".safetensors")), assign=True)
+    return net.requires_grad_(False).eval()
 
 
 def encode(text: str) -> npt.NDArray[np.int64]:

@@ -1,0 +1,76 @@
+"""Workers on a Ray cluster."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from deepcruiser.errors import InputError
+from deepcruiser.workers import Held, LostWorkerError, Worker, Workers
+
+#: Seconds to wait for an answer of a cluster.
+_CONNECT_SECONDS = 10
+#: Seconds between two looks at whether a worker has started.
+_INTERVAL = 0.5
+
+
+class RayWorkers(Workers[Held]):
+    """Actors of a Ray cluster. Each calls `load` with its number and holds what that returns.
+
+    `address` is "auto" for the cluster that this machine belongs to, or HOST:PORT. By default there is a worker for
+    each CPU of the cluster; on machines with GPUs each worker gets `gpus` of one. A node that is lost costs the work
+    that it had not finished, which other workers do again.
+    """
+
+    def __init__(
+        self, load: Callable[[int], Held], count: int | None = None, *, address: str = "auto", gpus: float = 0
+    ) -> None:
+        self._ray = connect(address)
+        self._actor = self._ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(Worker)
+        self._load = self._ray.put(load)
+        self._actors: dict[int, Any] = {}
+        super().__init__(count or max(1, int(self._ray.cluster_resources().get("CPU", 1))))
+
+    def _start(self, number: int) -> Any:
+        actor = self._actors[number] = self._actor.remote(self._load, number)
+        started = actor.started.remote()
+        while not self._closed:
+            done, _ = self._ray.wait([started], timeout=_INTERVAL)
+            if done:
+                break
+        return actor
+
+    def _do(self, worker: Any, job: Any) -> tuple[bool, Any]:
+        try:
+            answer: tuple[bool, Any] = self._ray.get(worker.do.remote(*job))
+            return answer
+        except self._ray.exceptions.RayActorError as error:
+            raise LostWorkerError(str(error).partition("\n")[0]) from None
+
+    def _end(self) -> None:
+        for actor in list(self._actors.values()):
+            self._ray.kill(actor)
+        for thread in self._threads:  # none may be in the middle of a call when Ray goes
+            thread.join()
+        self._ray.shutdown()
+
+
+def connect(address: str) -> Any:
+    """The module `ray`, connected to the cluster at an address."""
+    try:
+        import ray
+    except ImportError:
+        raise InputError("a cluster needs Ray: pip install 'deepcruiser[ray]'") from None
+    try:
+        if address != "auto":  # Ray would go on trying for minutes
+            host, _, port = address.rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"no Ray cluster answers at {address!r} ({str(error).partition('. ')[0]}): start one with "
+            "`ray start --head` and give its address as HOST:PORT, or auto on one of its machines"
+        ) from None
+    return ray

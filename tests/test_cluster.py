@@ -1,0 +1,74 @@
+"""A campaign on a Ray cluster: on one node, on two, and on two of which one is lost."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.campaign.fuzz import Status
+from tests.support import toy
+from tests.support.typed import run
+from tests.test_workers import bench
+
+pytest.importorskip("ray", reason="Ray is not installed")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]))
+        patch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+        yield cluster
+        cluster.shutdown()
+
+
+def on(cluster: Any, folder: Path, count: int, **options: Any) -> dict[str, Any]:
+    """What the database of a campaign holds that ran on the cluster alone."""
+    with dc.RayWorkers(bench, count, address=cluster.address) as workers:
+        while not workers.ready:
+            time.sleep(0.05)
+        toy.campaign(folder, workers=workers, batch_size=4, window=16, **options)
+    return toy.rows(folder)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_one_node_two_nodes_and_one_that_is_lost(tmp_path: Path, cluster: Any) -> None:
+    toy.campaign(tmp_path / "here", batch_size=4, window=16, runs=96)
+    here = toy.rows(tmp_path / "here")
+    assert on(cluster, tmp_path / "one", 2, runs=96) == here
+    node = cluster.add_node(num_cpus=2)
+    assert on(cluster, tmp_path / "two", 4, runs=96) == here
+
+    def watch(status: Status) -> None:
+        if status.state.runs == 48:
+            cluster.remove_node(node, allow_graceful=False)
+
+    assert on(cluster, tmp_path / "lost", 4, runs=96, watch=watch) == here
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_command_runs_on_a_cluster(tmp_path: Path, cluster: Any) -> None:
+    common = ["fuzz", "--system", "brackets", "--guide", "none", "--runs", "32", "--plain"]
+    assert run(*common, "--cluster", cluster.address, "-o", str(tmp_path / "cluster")).exit_code in (0, 1)
+    assert run(*common, "--workers", "0", "-o", str(tmp_path / "here")).exit_code in (0, 1)
+    assert toy.rows(tmp_path / "cluster") == toy.rows(tmp_path / "here")
+
+
+def test_no_cluster_at_the_address() -> None:
+    began = time.monotonic()
+    with pytest.raises(dc.InputError, match=r"no Ray cluster answers at '127.0.0.1:9' .*ray start --head"):
+        dc.RayWorkers(bench, 1, address="127.0.0.1:9")
+    with pytest.raises(dc.InputError, match="no Ray cluster answers at 'somewhere'"):
+        dc.RayWorkers(bench, 1, address="somewhere")
+    assert time.monotonic() - began < 30

@@ -1,0 +1,114 @@
+"""Workers that hold a system: the same campaign from any number of them, and what happens when they are lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deepcruiser as dc
+from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.fuzz import Status
+from deepcruiser.workers import ProcessWorkers, WorkerError
+from tests.support import toy
+from tests.support.typed import run
+
+
+def bench(number: int) -> Bench:
+    return Bench.of(toy.Reader(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+
+
+def double(held: int, unit: int) -> int:
+    return held * unit
+
+
+def divide(held: int, unit: int) -> float:
+    return held / unit
+
+
+def die(held: int, unit: str) -> int:
+    """Kills the process, unless there is a file that says it has been done."""
+    if not os.path.exists(unit):
+        Path(unit).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return held
+
+
+def kill(held: int, unit: int) -> None:
+    os.kill(os.getpid(), unit)
+
+
+def hold(value: int, number: int) -> int:
+    return value
+
+
+def fail(number: int) -> int:
+    raise ValueError("no such weights")
+
+
+@contextmanager
+def workers(count: int) -> Iterator[ProcessWorkers[Bench]]:
+    """Workers that have started, so that nothing is executed in this process."""
+    with ProcessWorkers(bench, count) as these:
+        while not these.ready:
+            time.sleep(0.01)
+        yield these
+
+
+def test_the_same_campaign_in_this_process_and_with_one_two_or_four_workers(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "window": 16, "runs": 128, "guide": (dc.BSCov, dc.SBCov(2))}
+    toy.campaign(tmp_path / "here", **options)
+    for count in (1, 2, 4):
+        with workers(count) as these:
+            toy.campaign(tmp_path / str(count), workers=these, **options)
+        assert toy.rows(tmp_path / str(count)) == toy.rows(tmp_path / "here")
+    failing = sorted(path.name for path in (tmp_path / "here/failed").iterdir())
+    assert failing
+    for name in failing:
+        assert (tmp_path / "4/failed" / name).read_bytes() == (tmp_path / "here/failed" / name).read_bytes()
+
+
+def test_killed_workers_are_replaced_and_nothing_changes(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "window": 16, "runs": 96}
+    toy.campaign(tmp_path / "here", **options)
+    with workers(2) as these:
+
+        def watch(status: Status) -> None:
+            if status.state.runs in (16, 48):
+                for process in list(these._processes.values()):
+                    os.kill(process.pid, signal.SIGKILL)
+
+        toy.campaign(tmp_path / "killed", workers=these, watch=watch, **options)
+    assert toy.rows(tmp_path / "killed") == toy.rows(tmp_path / "here")
+
+
+def test_results_errors_and_lost_workers(tmp_path: Path) -> None:
+    with ProcessWorkers(partial(hold, 3), 2) as these:
+        assert [future.result() for future in [these.submit(double, n) for n in range(20)]] == list(range(0, 60, 3))
+        with pytest.raises(ZeroDivisionError):
+            these.submit(divide, 0).result()
+        assert these.submit(die, str(tmp_path / "once")).result() == 3
+        with pytest.raises(WorkerError, match=r"lost 3 times before its work was done \(killed by SIGSEGV\)"):
+            these.submit(kill, signal.SIGSEGV).result()
+        with pytest.raises(dc.InputError, match="cannot be sent to another process"):
+            these.submit(double, lambda: 1)  # type: ignore[arg-type]
+        assert these.submit(double, 2).result() == 6
+    with ProcessWorkers(fail, 1) as these, pytest.raises(dc.InputError, match=r"could not start: ValueError: no such"):
+        these.submit(double, 2).result()
+
+
+def test_the_command_makes_everything_anew_in_its_workers(tmp_path: Path) -> None:
+    common = ["fuzz", "--system", "brackets", "--guide", "none", "--runs", "64", "--plain"]
+    for count in ("0", "2"):
+        result = run(*common, "--workers", count, "-o", str(tmp_path / count))
+        assert result.exit_code in (0, 1), result.output
+    assert toy.rows(tmp_path / "2") == toy.rows(tmp_path / "0")
+    result = run(*common, "--workers", "3", "-o", str(tmp_path / "2"))
+    assert "note: with this window 2 of 3 workers have work; --window 96 gives all of them work" in result.output
