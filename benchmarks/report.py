@@ -48,7 +48,8 @@ def synthesise(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> N
     failing = set(rng.choice(np.arange(1, runs + 1), failures, replace=False).tolist())
     tests: dict[int, Test] = {}
     with Store.open(folder, write=True) as store:
-        store.configure(CampaignSpec(), {"model": model.fingerprint, "system": "", "seeds": []})
+        names = [f"seed-{i:04}" for i in range(seeds)]
+        store.configure(CampaignSpec(), {"model": model.fingerprint, "system": "", "seeds": names})
         store.put("versions", {"python": "3"})
         model.save(folder / MODEL)
         sown: list[Event] = []

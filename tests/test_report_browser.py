@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -457,11 +458,45 @@ def test_no_failing_tests(opened: Callable[[str], Any]) -> None:
     assert find(browser, "#failures-lead").text == "No failing tests."
 
 
+def test_on_paper_nothing_is_lost(opened: Callable[[str], Any]) -> None:
+    """The legend keeps its colours, the tables their shades, and what cannot be pressed on paper is gone."""
+    browser = opened("sounds")
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    adjust = "return [...document.querySelectorAll(arguments[0])].map(e => getComputedStyle(e).printColorAdjust)"
+    for part in (".toggle i", ".key i", ".heat td", ".track"):
+        assert set(browser.execute_script(adjust, part)) == {"exact"}, part
+    shown = "return [...document.querySelectorAll(arguments[0])].filter(e => e.getClientRects().length).length"
+    assert browser.execute_script(shown, ".toggle i") >= 5
+    for part in (".top", ".pager", ".copy", ".sounds .tools", "#failures-tools"):
+        assert browser.execute_script(shown, part) == 0, part
+    paper = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert paper.count(b"/Type /Page\n") > 3
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_rate_leads_to_its_tests(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
+    browser = opened("sounds")
+    heat = page_data(pages["sounds"])["mistakes"][0]["heat_map"]
+    worst = max(heat["rows"], key=lambda row: max(cell[0] for cell in row["cells"] if cell))
+    assert any(f"{worst['cells'][0][0]} of {worst['cells'][0][1]}" in cell for cell in texts(browser, ".heat td"))
+    colours = browser.execute_script(
+        "return [...document.querySelectorAll('.heat td')]"
+        ".map(e => [parseFloat(e.innerText), getComputedStyle(e).backgroundColor])"
+    )
+    by_rate = dict(colours)
+    assert by_rate[0] != by_rate[max(by_rate)]
+    browser.find_element("link text", worst["kind"]).click()
+    steps = eventually(lambda: f"change={worst['kind']}" in browser.current_url and texts(browser, "tr.row .steps"))
+    assert all(worst["kind"] in recipe for recipe in steps)
+
+
 def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:
     """The campaign goes on while the page is open, and the page follows; what is not asked properly is not answered."""
-    toy.campaign(tmp_path / "x", runs=32)
     with serving(tmp_path / "x") as url:
         browser.get(url)
+        assert "Running the seeds" in texts(browser, "h1")
+        toy.campaign(tmp_path / "x", runs=32)
+        eventually(lambda: texts(browser, "#failures"))
         tile = "return document.querySelector('.tiles li:nth-child(2) b').textContent"
         assert browser.execute_script(tile) == "32"
         thread = threading.Thread(target=lambda: toy.campaign(tmp_path / "x", runs=96))

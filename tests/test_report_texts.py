@@ -109,6 +109,29 @@ def test_every_form_has_the_input_that_is_text_and_the_answer_to_the_seed(tmp_pa
     assert f"    unchanged seed: {shown[0]['seed_output']!r}\n    input: {shown[0]['text']!r}" in replayed.output
 
 
+def test_how_many_seeds_were_right_is_shown_where_they_have_labels(tmp_path: Path) -> None:
+    system, texts = toy.Reader(), [seed.value for seed in toy.seeds()]
+    right = [system.run([text])[0].output for text in texts]
+    labels = ["low" if i < 4 else label for i, label in enumerate(right)]
+    seeds = [toy.Text(f"t{i}", text, label) for i, (text, label) in enumerate(zip(texts, labels, strict=True))]
+    toy.campaign(tmp_path / "labels", seeds, runs=16)
+    expected = {"right": sum(map(str.__eq__, labels, right)), "of": len(seeds)}
+    assert 0 < expected["right"] < len(seeds)
+    assert CampaignData(tmp_path / "labels").facts()["right"] == expected
+    sentence = f"right on {expected['right']} of {len(seeds)} seeds"
+    assert sentence in report(tmp_path / "labels", "--text").stdout
+    report(tmp_path / "labels")
+    assert f"<b>{expected['right']}<small> of {len(seeds)}</small></b> seeds right" in page_text(tmp_path / "labels")
+    toy.campaign(tmp_path / "none", runs=16)  # without labels, the answer to the seed is what mutants are compared with
+    toy.campaign(tmp_path / "own", seeds, oracle=dc.Disagreement(against="output"), runs=16)
+    for name in ("none", "own"):
+        assert CampaignData(tmp_path / name).facts()["right"] is None
+
+
+def page_text(folder: Path) -> str:
+    return (folder / "report.html").read_text()
+
+
 def test_numbers_are_printed_in_six_digits() -> None:
     assert quoted([(1.9420000000000002, 2.0)]) == "[(1.942, 2.0)]"
     assert quoted({"a": 0.1 + 0.2}) == "{'a': 0.3}"

@@ -77,6 +77,12 @@ def render_section(section: Section, page: Mapping[str, Any], *, live: bool = Fa
     return html
 
 
+def render_waiting(folder: str | os.PathLike[str]) -> str:
+    """What a live page shows until the seeds have run."""
+    html: str = _template("waiting.html").render(style=_asset("page.css"), folder=os.fspath(folder))
+    return html
+
+
 def as_script(data: Any) -> str:
     """JSON that cannot end the script element around it."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

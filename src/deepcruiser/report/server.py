@@ -18,13 +18,12 @@ from urllib.parse import parse_qs, urlsplit
 from deepcruiser.errors import DeepCruiserError, InputError, reason
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.inputs import INPUT_FILE
-from deepcruiser.report.page import render, render_section
+from deepcruiser.report.page import render, render_section, render_waiting
 from deepcruiser.report.sections import SECTIONS, collect
 
 HOST = "127.0.0.1"
 #: Seconds that a client may take to say what it wants, and connections at a time. A browser needs a few.
 IDLE_SECONDS, MOST_CONNECTIONS = 10.0, 32
-_WAITING = b"<!doctype html><meta http-equiv=refresh content=1><title>DeepCruiser</title><p>Running the seeds."
 
 
 class _Server(ThreadingHTTPServer):
@@ -104,7 +103,8 @@ class _Handler(BaseHTTPRequestHandler):
                     return self._sound(file.read())
         except DeepCruiserError:
             if what == "":  # the seeds have not all run yet
-                return self._answer(HTTPStatus.OK, _WAITING, "text/html; charset=utf-8")
+                html = render_waiting(self.server.folder)
+                return self._answer(HTTPStatus.OK, html.encode(errors="backslashreplace"), "text/html; charset=utf-8")
             return self._answer(HTTPStatus.NO_CONTENT)
         except OSError:
             pass
