@@ -189,7 +189,7 @@ def test_wrong_use(tmp_path: Path) -> None:
         dc.OnnxSystem(path, transcribe="best")  # type: ignore[arg-type]
     with pytest.raises(dc.InputError, match="initial has 'x', which is not carried from call to call; carried: 'h0'"):
         dc.OnnxSystem(path, streaming=dc.Streaming(initial={"x": 0}))
-    with pytest.raises(dc.InputError, match=r"so there is no 'h0\[3\]'"):
+    with pytest.raises(dc.InputError, match=r"'h0' .* has no part \[3\] along"):
         dc.OnnxSystem(path, "h0[3]")
     if "CUDAExecutionProvider" not in runtime.get_available_providers():
         with pytest.raises(dc.InputError, match="install onnxruntime-gpu instead"):
@@ -225,3 +225,33 @@ def test_on_a_gpu(tmp_path: Path) -> None:
         pytest.skip("this onnxruntime cannot use CUDA")
     path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
     assert_same(dc.OnnxSystem(path, device="cuda").run(data()), dc.OnnxSystem(path).run(data()))
+
+
+class Packed(nn.Module):
+    """Carries h and c of two layers in one tensor [2, layers, batch, size]."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = nn.LSTM(4, 6, 2, batch_first=True)
+
+    def forward(self, x: torch.Tensor, state: torch.Tensor) -> Any:
+        steps, after = self.stack(x, (state[0], state[1]))
+        return steps, torch.stack(after)
+
+
+def test_a_carried_tensor_may_hold_several_states(tmp_path: Path) -> None:
+    net = seeded(Packed)
+    example = {"x": torch.zeros(1, 1, 4), "state": torch.zeros(2, 2, 1, 6)}
+    axes = {"x": {0: "batch"}, "state": {2: "batch"}}
+    path = export(net, tmp_path / "packed.onnx", example, axes, output_names=["y", "stateN"])
+    values = data()
+    for part, first in (("h", 0), ("c", 1)):
+        for layer in (0, 1):
+            system = dc.OnnxSystem(path, f"state[{first}, {layer}]")
+            assert system.state_name == f"state[{first}, {layer}]: carried from call to call"
+            original = dc.TorchSystem(net.stack.eval(), part=part, layer=layer)  # type: ignore[arg-type]
+            for mine, theirs in zip(system.run(values), original.run(values), strict=True):
+                np.testing.assert_allclose(mine.traced.states, theirs.traced.states, atol=1e-5)
+    for wrong in ("state[0, 2]", "state[0, 1, 0]"):
+        with pytest.raises(dc.InputError, match=r"'state' .* has no part \[0, .*: use 'state', or a part that exists"):
+            dc.OnnxSystem(path, wrong)

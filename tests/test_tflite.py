@@ -115,7 +115,9 @@ def test_bad_files(tmp_path: Path, net: Any) -> None:
 
 def test_wrong_use(tmp_path: Path, net: Any) -> None:
     path = tflite_files.lstm_step(tmp_path / "step.tflite", *net)
-    with pytest.raises(dc.InputError, match="'q' is not carried from call to call; carried: 'h', 'c'"):
+    with pytest.raises(
+        dc.InputError, match=r"'q' is not carried from call to call; carried: 'h' .*, 'c' .*'name\[0, 1\]'"
+    ):
         dc.TfliteSystem(path, "q")
     with pytest.raises(dc.InputError, match=r"has no input 'z'; its inputs are: 'x' \(float32 \[1, 4\]\)"):
         dc.TfliteSystem(path, signal="z")
@@ -136,3 +138,17 @@ def test_without_the_package(tmp_path: Path, net: Any, monkeypatch: pytest.Monke
         dc.InputError, match=r"step.tflite' needs the package ai-edge-litert: pip install 'deepcruiser\[tflite\]'"
     ):
         dc.TfliteSystem(path)
+
+
+def test_a_fused_lstm_runs_without_states_and_says_how_to_convert_it(tmp_path: Path) -> None:
+    lstm = torch.nn.LSTM(4, 6, batch_first=True)
+    path = tflite_files.fused_lstm(tmp_path / "fused.tflite", lstm, 7)
+    with pytest.warns(UserWarning, match="without states, as UNIDIRECTIONAL_SEQUENCE_LSTM keeps them .* one step of"):
+        system = dc.TfliteSystem(path)
+    values = [np.random.default_rng(seed).standard_normal((7, 4)).astype(np.float32) for seed in range(3)]
+    for value, run in zip(values, system.run(values), strict=True):  # each from the initial state
+        with torch.no_grad():
+            right = lstm(torch.from_numpy(value)[None])[0][0]
+        assert run.trace is None
+        np.testing.assert_allclose(run.output, right, atol=1e-5)
+    assert system.state_name == "no states"

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from deepcruiser.systems.process.system import ProcessSystem
     from deepcruiser.systems.tensors.streaming import Streaming
     from deepcruiser.systems.tflite.system import TfliteSystem
+    from deepcruiser.systems.torch.script import TorchScriptSystem
     from deepcruiser.systems.torch.system import TorchSystem
     from deepcruiser.trace import Run, System, Trace
     from deepcruiser.value_oracles import Keywords, SignalToDistortion, SystemDisagreement, Tolerance
@@ -123,6 +124,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "SystemDisagreement",
     "TfliteSystem",
     "Tolerance",
+    "TorchScriptSystem",
     "TorchSystem",
     "Trace",
     "Transducer",
@@ -204,6 +206,7 @@ _NAMES = {
     "deepcruiser.systems.process.system": ("ProcessSystem",),
     "deepcruiser.systems.tensors.streaming": ("Streaming",),
     "deepcruiser.systems.tflite.system": ("TfliteSystem",),
+    "deepcruiser.systems.torch.script": ("TorchScriptSystem",),
     "deepcruiser.systems.torch.system": ("TorchSystem",),
     "deepcruiser.trace": ("Run", "System", "Trace"),
     "deepcruiser.value_oracles": ("Keywords", "SignalToDistortion", "SystemDisagreement", "Tolerance"),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from torch import nn
 
+FUSED = "UNIDIRECTIONAL_SEQUENCE_LSTM"
+
 
 class Writer:
     """Collects the tensors and operators of one subgraph."""
@@ -53,10 +55,13 @@ class Writer:
         self.model.operatorCodes.append(code)
         operator = self.schema.OperatorT()
         operator.opcodeIndex, operator.inputs = len(self.model.operatorCodes) - 1, inputs
-        options = {"FULLY_CONNECTED": "FullyConnected", "ADD": "Add", "MUL": "Mul", "SPLIT": "Split"}.get(kind)
+        named = {"FULLY_CONNECTED": "FullyConnected", "ADD": "Add", "MUL": "Mul", "SPLIT": "Split"}
+        options = {**named, FUSED: "UnidirectionalSequenceLSTM"}.get(kind)
         if options:
             operator.builtinOptionsType = getattr(self.schema.BuiltinOptions, f"{options}Options")
             operator.builtinOptions = getattr(self.schema, f"{options}OptionsT")()
+            if kind == FUSED:
+                operator.builtinOptions.fusedActivationFunction = self.schema.ActivationFunctionType.TANH
             if kind == "SPLIT":
                 operator.builtinOptions.numSplits = len(shapes)
         made = names or [f"{kind}_{len(self.graph.tensors)}_{number}" for number in range(len(shapes))]
@@ -130,3 +135,19 @@ def stateless(path: Path) -> Path:
     writer = Writer()
     x = writer.tensor("x", (1, 4))
     return writer.write(path, [x], writer.apply("TANH", [x], [(1, 4)], ["y"]))
+
+
+def fused_lstm(path: Path, lstm: nn.LSTM, steps: int) -> Path:
+    """A whole LSTM as one operator, which keeps its states to itself: [1, steps, size] in and out."""
+    writer, size = Writer(), lstm.hidden_size
+    x = writer.tensor("x", (1, steps, lstm.input_size))
+    weights = {name: weight.detach().numpy() for name, weight in lstm.named_parameters()}
+    gates = [np.split(weights[name], 4) for name in ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")]
+    # Both have the gates in the order i, f, g, o; an absent tensor is -1.
+    of_x, of_h = ([writer.constant(gate.copy()) for gate in parts] for parts in gates[:2])
+    biases = [writer.constant(one + other) for one, other in zip(*gates[2:], strict=True)]
+    states = [writer.tensor(name, (1, size)) for name in ("activation_state", "cell_state")]
+    for state in states:
+        writer.graph.tensors[state].isVariable = True
+    takes = [x, *of_x, *of_h, -1, -1, -1, *biases, -1, -1, *states]
+    return writer.write(path, [x], writer.apply(FUSED, takes, [(1, steps, size)], ["y"]))

@@ -75,8 +75,8 @@ class Adapter(ABC):
         return [list(range(len(values)))]
 
     @abstractmethod
-    def _forward(self, values: list[Any], positions: list[int]) -> list[tuple[Any, Trace]]:
-        """Run one group: the output and the trace of each input."""
+    def _forward(self, values: list[Any], positions: list[int]) -> Sequence[tuple[Any, Trace | None]]:
+        """Run one group: the output and the trace of each input, None if the network does not show its states."""
 
     def _running(self) -> AbstractContextManager[Any]:
         """Entered while inputs are read and run."""
@@ -118,9 +118,9 @@ class Adapter(ABC):
         results = self._forward([values[position] for position in positions], positions)
         return [self._decode(output, trace) for output, trace in results]
 
-    def _decode(self, output: Any, trace: Trace) -> Run:
+    def _decode(self, output: Any, trace: Trace | None) -> Run:
         """The answer and the doubt of one output; rows of numbers, one for each step, are the trace's outputs."""
-        trace = trace.with_outputs(output)
+        trace = None if trace is None else trace.with_outputs(output)
         answer = output if self._transcribe is None else self._transcribe(output)
         decoded = self._transcribe is not None and isinstance(answer, str)
         if self._doubt is not None:

@@ -1,9 +1,10 @@
-"""Model files as systems, by their suffix, for `--system model.onnx`."""
+"""Model files as systems, by their content and suffix, for `--system model.onnx`."""
 
 from __future__ import annotations
 
 import os
 import re
+import zipfile
 from importlib import import_module
 from pathlib import Path
 
@@ -19,44 +20,66 @@ ADAPTERS = {
     ".onnx": ("onnx", "OnnxSystem"),
     ".pb": ("deepspeech", "DeepSpeechSystem"),
     ".pbmm": ("deepspeech", "DeepSpeechSystem"),
+    ".pt": ("torch", "TorchScriptSystem"),
     ".tflite": ("tflite", "TfliteSystem"),
+    ".ts": ("torch", "TorchScriptSystem"),
 }
-
+#: The modules of adapters that are not in the `system` of their folder.
+_MODULES = {"TorchScriptSystem": "script"}
 
 #: The adapters that know the features of their networks.
 WITH_FEATURES = ("DeepSpeechSystem", "EesenSystem")
-#: How the networks of EESEN begin, which may have any name.
-_EESEN = re.compile(rb"(\0B)?\s*<Nnet>\s")
+#: How files of a kind begin, and the suffix that they should have.
+_BEGINNINGS = (
+    (re.compile(rb"(\0B)?\s*<Nnet>\s"), ".nnet"),
+    (re.compile(rb"\x89HDF\r\n\x1a\n"), ".h5"),
+    (re.compile(rb"....TFL3", re.DOTALL), ".tflite"),
+    (re.compile(rb"\x08[\x01-\x20](\x12|\x3a|\x42)", re.DOTALL), ".onnx"),  # its version, then who wrote it or what
+)
 
 
 def is_model_file(name: str | os.PathLike[str]) -> bool:
-    """Whether a name ends with the suffix of a model file, or is that of a network of EESEN."""
-    return Path(name).suffix.lower() in ADAPTERS or _is_eesen(name)
+    """Whether this is a model file, by its content if it exists, or else by its suffix."""
+    return _suffix(name) is not None
 
 
 def adapter_of(path: str | os.PathLike[str]) -> tuple[str, str]:
     """The folder and the class of the adapter of a model file that exists."""
-    if not is_model_file(path):
+    suffix = _suffix(path)
+    if suffix is None:
         raise InputError(f"{str(path)!r} is not a model file; their names end in {', '.join(ADAPTERS)}")
     if not Path(path).is_file():
         raise FileError(f"there is no file {str(path)!r}")
-    return ADAPTERS[".nnet" if _is_eesen(path) else Path(path).suffix.lower()]
+    return ADAPTERS[suffix]
 
 
-def _is_eesen(path: str | os.PathLike[str]) -> bool:
+def _suffix(path: str | os.PathLike[str]) -> str | None:
+    """The suffix that a model file has or, by its content, should have."""
+    suffix = Path(path).suffix.lower()
     try:
         if not Path(path).is_file():  # opening a pipe could wait forever
-            return False
+            raise FileNotFoundError
         with open(path, "rb") as file:
-            return _EESEN.match(file.read(64)) is not None
-    except (OSError, ValueError):
-        return False
+            start = file.read(64)
+        if start.startswith(b"PK"):
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+            found = ".keras" if "config.json" in names else ".pt" if _is_script(names) else None
+        else:
+            found = next((suffix for beginning, suffix in _BEGINNINGS if beginning.match(start)), None)
+    except (OSError, ValueError, zipfile.BadZipFile):
+        found = None
+    return found or (suffix if suffix in ADAPTERS else None)
+
+
+def _is_script(names: list[str]) -> bool:
+    return any("/code/" in name for name in names) and any(name.endswith("/constants.pkl") for name in names)
 
 
 def system_from_file(path: str | os.PathLike[str]) -> System:
     """The system of a model file, with the default of every option that is not in the file."""
     folder, name = adapter_of(path)
-    adapter = getattr(import_module(f"deepcruiser.systems.{folder}.system"), name)
+    adapter = getattr(import_module(f"deepcruiser.systems.{folder}.{_MODULES.get(name, 'system')}"), name)
     try:
         system: System = adapter(path)
     except InputError as error:

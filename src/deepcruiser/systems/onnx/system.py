@@ -32,8 +32,8 @@ class OnnxSystem(TensorSystem):
     **Streaming.** If inputs of the network come back as outputs, it is called chunk by chunk, and each call starts from
     the state that the previous call returned. `streaming` has the pairs, the initial state and the size of a chunk
     where the file does not say them (see `Streaming`). The state of a trace is everything that is carried, side by
-    side; `state` chooses a part: "h", ["h", "c"], or "state[0]" for a part along the first axis. The inputs of the
-    trace are what the recurrent node receives if each call is one step of it, and the chunks otherwise.
+    side; `state` chooses a part: "h", ["h", "c"], or "state[0]" and "state[0, 1]" for a part along the first axes. The
+    inputs of the trace are what the recurrent node receives if each call is one step of it, and the chunks otherwise.
 
     **Whole sequences.** For any other network, the state is that of an LSTM, GRU or RNN node, anywhere in the graph.
     `state` is the name of the node, or of the module it was exported from; the default is the last one. Nodes that

@@ -15,13 +15,13 @@ from deepcruiser.systems.tensors.streaming import CallRecord
 
 @dataclass(frozen=True)
 class CarriedState:
-    """Carried inputs by name, each whole (None) or one part of it along its first axis."""
+    """Carried inputs by name, each whole, with the index (), or a part of it: (0,) or (0, 1) along its first axes."""
 
-    parts: tuple[tuple[str, int | None], ...]
+    parts: tuple[tuple[str, tuple[int, ...]], ...]
 
     @classmethod
     def of(cls, signature: Signature, state: str | Sequence[str] | None) -> CarriedState:
-        """The tensors that `state` names, as in "h", "state[0]" or ["h", "c"]; all that are carried by default."""
+        """The tensors, or their parts, that `state` names, such as "state[0, 1]"; all that are carried by default."""
         names = list(signature.carried) if state is None else [state] if isinstance(state, str) else list(state)
         parts = [_part(signature, name) for name in names]
         if not parts:
@@ -31,14 +31,14 @@ class CarriedState:
     @property
     def words(self) -> str:
         """A description: "h, c: carried from call to call"."""
-        names = (name if number is None else f"{name}[{number}]" for name, number in self.parts)
+        names = (f"{name}[{', '.join(map(str, index))}]" if index else name for name, index in self.parts)
         return f"{', '.join(names)}: carried from call to call"
 
     def states(self, record: CallRecord) -> Array:
         """[calls + 1, size]: the state before every call, and after the last."""
         columns = []
-        for name, number in self.parts:
-            arrays = record.carried[name] if number is None else [one[number] for one in record.carried[name]]
+        for name, index in self.parts:
+            arrays = [one[index] for one in record.carried[name]]
             columns.append(np.stack(arrays).reshape(len(arrays), -1))
         return np.concatenate(columns, axis=1)
 
@@ -46,20 +46,24 @@ class CarriedState:
 def is_carried(signature: Signature, state: str | Sequence[str] | None) -> bool:
     """Whether `state` names carried tensors, and not something inside the network."""
     names = [state] if isinstance(state, str) else state or []
-    return all(re.sub(r"\[\d+\]$", "", name) in signature.carried or name in signature.carried for name in names)
+    return all(re.sub(r"\[[\d, ]+\]$", "", name) in signature.carried or name in signature.carried for name in names)
 
 
-def _part(signature: Signature, name: str) -> tuple[str, int | None]:
+def _part(signature: Signature, name: str) -> tuple[str, tuple[int, ...]]:
     if name in signature.carried:
-        return name, None
-    match = re.fullmatch(r"(.*)\[(\d+)\]", name)
+        return name, ()
+    match = re.fullmatch(r"(.*)\[(\d+(?: *, *\d+)*)\]", name)
     port = signature.inputs.get(match[1]) if match and match[1] in signature.carried else None
     if match is None or port is None:
-        carried = ", ".join(map(repr, signature.carried))
-        raise InputError(f"{name!r} is not carried from call to call; carried: {carried}")
-    number, length = int(match[2]), port.shape[0]
-    if len(port.shape) < 3 or (isinstance(length, int) and number >= length):
+        carried = ", ".join(str(signature.inputs[each]) for each in signature.carried)
         raise InputError(
-            f"{port} has no part {number} along its first axis, so there is no {name!r}: use {port.name!r}"
+            f"{name!r} is not carried from call to call; carried: {carried}; a tensor that holds several states has "
+            "parts, such as 'name[0]', or 'name[0, 1]' along its first two axes"
         )
-    return port.name, number
+    index = tuple(map(int, match[2].split(",")))
+    inside = all(n < length for n, length in zip(index, port.shape, strict=False) if isinstance(length, int))
+    if len(index) > len(port.shape) - 2 or not inside:
+        raise InputError(
+            f"{port} has no part {list(index)} along its first axes: use {port.name!r}, or a part that exists"
+        )
+    return port.name, index

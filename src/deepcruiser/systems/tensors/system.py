@@ -51,12 +51,13 @@ class TensorSystem(Adapter):
     def _read(self, value: Any, position: int) -> Array:
         return to_array(value, position)
 
-    def _forward(self, values: list[Array], positions: list[int]) -> list[tuple[Any, Trace]]:
+    def _forward(self, values: list[Array], positions: list[int]) -> list[tuple[Any, Trace | None]]:
         return [self._result(record) for record in self._driver.run(self._call, values, self._axes)]
 
-    def _result(self, record: CallRecord) -> tuple[Any, Trace]:
+    def _result(self, record: CallRecord) -> tuple[Any, Trace | None]:
         trace = self._trace(record)
-        outputs = {name: self._output(record, name, len(trace)) for name in self._signature.answers}
+        steps = 0 if trace is None else len(trace)
+        outputs = {name: self._output(record, name, steps) for name in self._signature.answers}
         return next(iter(outputs.values())) if len(outputs) == 1 else outputs, trace
 
     @abstractmethod
@@ -64,8 +65,8 @@ class TensorSystem(Adapter):
         """Run the network once, on arrays by the names of its inputs."""
 
     @abstractmethod
-    def _trace(self, record: CallRecord) -> Trace:
-        """The trace of one input, from the calls made for it."""
+    def _trace(self, record: CallRecord) -> Trace | None:
+        """The trace of one input, from the calls made for it; None if the network does not show its states."""
 
     def _output(self, record: CallRecord, name: str, steps: int) -> Array:
         """One output for one input, without padding."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from deepcruiser.systems.tensors.carried_state import CarriedState
 from deepcruiser.systems.tensors.signature import Array, Port, Signature
 from deepcruiser.systems.tensors.streaming import CallRecord, StreamDriver, Streaming
 from deepcruiser.systems.tensors.system import TensorSystem
+from deepcruiser.systems.tensors.whole_sequence import SequenceDriver
 from deepcruiser.systems.tflite.interpreter import load_interpreter
 from deepcruiser.trace import Trace
 
@@ -29,6 +32,9 @@ class TfliteSystem(TensorSystem):
     `OnnxSystem`. Inputs and outputs have the names of the file's signature (`signature` chooses one if there are
     several), or else those of its tensors. The inputs of the trace are the chunks. Numbers that the file stores in 8
     bits are converted to and from float32. Custom operators are not loaded.
+
+    A file whose recurrent operators keep their state to themselves, such as TensorFlow Lite's fused LSTM, reads whole
+    sequences and runs without states, with a warning.
     """
 
     def __init__(
@@ -52,23 +58,36 @@ class TfliteSystem(TensorSystem):
         roles = Signature.of(
             inputs, outputs, signal=signal, carry=streaming.carry, constants=constants or {}, rate=rate
         )
-        if not roles.carried:
+        hidden = self._interpreter.recurrent if not roles.carried and streaming.carry is None else []
+        if not roles.carried and not hidden:
             raise InputError(
                 f"{str(path)!r} has no state that goes in and comes out: it takes {', '.join(map(str, inputs))} and "
                 f"gives {', '.join(map(str, outputs))}; if some of these are its state, give "
                 "streaming=Streaming(carry={input: output})"
             )
-        self._carried = CarriedState.of(roles, state)
-        driver = StreamDriver(roles, streaming)
+        self._carried = None if hidden else CarriedState.of(roles, state)
+        if hidden:
+            warnings.warn(
+                f"{str(path)!r} runs without states, as {' and '.join(hidden)} keeps them to itself: to see them, "
+                "convert one step of the network, with its state as an input and an output",
+                UserWarning,
+                stacklevel=2,
+            )
+        driver = SequenceDriver(roles) if hidden else StreamDriver(roles, streaming)
         digest = hashlib.sha256(content).hexdigest()
         options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
-        super().__init__(path, digest, driver, self._carried.words, **options)
+        super().__init__(path, digest, driver, "no states" if self._carried is None else self._carried.words, **options)
 
     def _call(self, feeds: dict[str, Array]) -> Mapping[str, Array]:
+        if self._carried is None:
+            self._interpreter.reset()
         return self._interpreter.call(feeds)
 
-    def _trace(self, record: CallRecord) -> Trace:
-        return Trace(self._carried.states(record), np.stack(record.chunks))
+    def _output(self, record: CallRecord, name: str, steps: int) -> Array:
+        return record.outputs[name][0].copy() if self._carried is None else record.joined(name)
+
+    def _trace(self, record: CallRecord) -> Trace | None:
+        return None if self._carried is None else Trace(self._carried.states(record), np.stack(record.chunks))
 
 
 class _Interpreter:
@@ -95,6 +114,16 @@ class _Interpreter:
             self._gives = {one["name"]: one for one in self._interpreter.get_output_details()}
         self.inputs = [_port(name, one) for name, one in self._takes.items()]
         self.outputs = [_port(name, one) for name, one in self._gives.items()]
+
+    @property
+    def recurrent(self) -> list[str]:
+        """The operators that keep a state from step to step and do not show it."""
+        names = {str(one["op_name"]) for one in self._interpreter._get_ops_details()}
+        return sorted(name for name in names if re.search(r"LSTM|RNN|SVDF|WHILE|VARIABLE", name))
+
+    def reset(self) -> None:
+        """Let the operators start from their initial states again."""
+        self._interpreter.reset_all_variables()
 
     def call(self, feeds: dict[str, Array]) -> dict[str, Array]:
         """The network's outputs by name; 8-bit numbers come as float32."""
