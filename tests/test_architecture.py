@@ -12,12 +12,13 @@ PACKAGE = Path(dc.__file__).parent
 #: From the ground up; a part may import those before it and itself. ARCHITECTURE.md says the same in words.
 LAYERS = (
     ("errors",),
-    ("atomic", "csv_cells", "kaldi_objects", "reading", "spooled_rows", "trial", "workers"),
+    ("atomic", "csv_cells", "kaldi_objects", "notebook", "reading", "spooled_rows", "trial", "workers"),
     ("archive", "cluster", "containers"),
     ("audio", "trace"),
     ("serialise",),
     ("corpora", "decoding", "features", "transformations"),
     ("stream",),
+    ("progress",),
     ("abstraction",),
     ("criteria", "export", "normaliser"),
     ("alignment", "coverage", "oracles"),

@@ -71,17 +71,18 @@ def test_every_public_name_is_listed_where_type_checkers_and_python_look() -> No
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("deepcruiser."):
             imported |= {alias.name: node.module for alias in node.names}
-    del imported["export"]  # which is imported at once
+    del imported["export"], imported["report"]  # which are imported at once
     assert imported == dc._HOMES
-    assert set(dc.__all__) == {*dc._HOMES, *dc._MODULES, "export"}
+    assert set(dc.__all__) == {*dc._HOMES, *dc._MODULES, "export", "report"}
 
 
 def test_a_module_never_hides_a_public_name() -> None:
     """Python puts a submodule into its package when it is first imported, whatever the package holds there."""
     folder = Path(dc.__file__).parent
     modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert modules & set(dc.__all__) == {"export", *dc._MODULES}
-    code = "import deepcruiser.export.prism, deepcruiser as dc; assert callable(dc.export), dc.export"
+    assert modules & set(dc.__all__) == {"export", "report", *dc._MODULES}
+    code = "import deepcruiser.export.prism, deepcruiser.report.page, deepcruiser as dc; assert callable(dc.export)"
+    code += "; assert callable(dc.report)"
     loaded_after(code)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Imported now: a function of this name has to be in place before its package of the same name is.
+# Imported now: functions of these names have to be in place before the packages of the same names are.
 from deepcruiser.export import export
+from deepcruiser.report import report
 
 if TYPE_CHECKING:
     from deepcruiser import transformations
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
+    from deepcruiser.findings.cluster import find
+    from deepcruiser.findings.finding import Finding
     from deepcruiser.monitor.alarm import Alarm
     from deepcruiser.monitor.monitor import Monitor
     from deepcruiser.monitor.nearest import nearest
@@ -91,6 +94,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Executor",
     "FailedTest",
     "FileError",
+    "Finding",
     "Fit",
     "Guide",
     "ISCov",
@@ -137,6 +141,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "ctc_greedy",
     "doubt_of",
     "export",
+    "find",
     "fit",
     "fuzz",
     "literal_iscov",
@@ -145,6 +150,7 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "profile",
     "read_corpus",
     "read_language_model",
+    "report",
     "same_input_wicov",
     "samples",
     "spans",
@@ -194,6 +200,8 @@ _NAMES = {
     ),
     "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
     "deepcruiser.features": ("MFCC", "KaldiFeatures", "LogMel", "LogSpectrogram"),
+    "deepcruiser.findings.cluster": ("find",),
+    "deepcruiser.findings.finding": ("Finding",),
     "deepcruiser.monitor.alarm": ("Alarm",),
     "deepcruiser.monitor.monitor": ("Monitor",),
     "deepcruiser.monitor.nearest": ("nearest",),

@@ -19,6 +19,7 @@ import soxr
 from deepcruiser.atomic import atomic_write
 from deepcruiser.containers import contradiction
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.notebook import card, player
 from deepcruiser.reading import check_bytes, open_regular
 
 #: The suffixes of the recordings that `read` decodes.
@@ -150,6 +151,15 @@ class Audio:
     def __len__(self) -> int:
         """The number of samples."""
         return len(self.samples)
+
+    def _repr_html_(self) -> str:
+        return card(repr(self), below=player(self.wav()) if len(self) else "")
+
+    def wav(self) -> bytes:
+        """The audio as a WAV file with 16 bits, for players."""
+        buffer = io.BytesIO()
+        sf.write(buffer, np.clip(self.samples, -1, 1), self.rate, format="WAV", subtype="PCM_16")
+        return buffer.getvalue()
 
     def __repr__(self) -> str:
         return f"Audio of {self.seconds:.2f} s at {self.rate} Hz"

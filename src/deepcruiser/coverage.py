@@ -16,6 +16,8 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.criteria import FIVE, BoolArray, Criterion, criterion
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.notebook import axes, bar, card, text
+from deepcruiser.progress import with_bar
 from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System, Trace
 
@@ -191,7 +193,21 @@ class CoverageReport:
     def __str__(self) -> str:
         return "\n".join([*map(str, self.coverages), *([self.hint] if self.hint else [])])
 
+    def _repr_html_(self) -> str:
+        rows = [(c.criterion.name, f"{c.value:.2%}", bar(c.value), str(c).split("%", 1)[1]) for c in self.coverages]
+        return card(f"Coverage of {self.traces:,} inputs, {self.steps:,} steps", rows, below=text(self.hint))
 
+    def plot(self, ax: Any = None) -> Any:
+        """A bar for each criterion, drawn with matplotlib; returns the axes."""
+        ax = axes(ax, height=2.5)
+        names = [coverage.criterion.name for coverage in reversed(self.coverages)]
+        bars = ax.barh(names, [100 * coverage.value for coverage in reversed(self.coverages)], color="#0072b2")
+        ax.bar_label(bars, fmt="%.1f %%", padding=3)
+        ax.set(xlim=(0, 108), xlabel="covered, %", title=f"{self.traces:,} inputs")
+        return ax
+
+
+@with_bar
 def cover(
     model: AbstractModel,
     system: System,

@@ -24,6 +24,7 @@ from deepcruiser.abstraction.projections import Projections
 from deepcruiser.abstraction.transition_counts import Counts, final_states
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.notebook import axes, card
 from deepcruiser.trace import System, Trace
 
 
@@ -216,6 +217,28 @@ class AbstractModel:
             f"AbstractModel {self.name}: {len(self.states):,} states, {len(self.transitions):,} transitions, "
             f"from {self.origin.traces:,} traces"
         )
+
+    def _repr_html_(self) -> str:
+        sizes = {"states": self.states, "transitions": self.transitions, "choices": self.choices}
+        rows = [(name, f"{len(items):,}") for name, items in sizes.items()]
+        return card(repr(self), [*rows, ("state", self.origin.state_name), ("steps", f"{self.origin.steps:,}")])
+
+    def plot(self, ax: Any = None) -> Any:
+        """How often training visited each patch of the first two components, with matplotlib; returns the axes."""
+        if isinstance(self.grid, Clusters):
+            raise InputError("clusters have no axes to plot: make the model with abstract(partitions=...)")
+        cells = self.grid.decode(self.states)
+        cells = np.column_stack([cells, np.zeros(len(cells), np.int64)])[:, :2]
+        visits = np.bincount(self.counts.source, weights=self.counts.count, minlength=len(self.states))
+        patches = np.zeros(cells.max(0) + 1)
+        np.add.at(patches, tuple(cells.T), visits)
+        ax = axes(ax)
+        shown = ax.imshow(
+            np.log10(np.where(patches > 0, patches, np.nan)).T, origin="lower", cmap="viridis", aspect="auto"
+        )
+        ax.figure.colorbar(shown, ax=ax, label="log10 of the steps that left a state here")
+        ax.set(xlabel="first component, cells", ylabel="second component, cells", title=self.name)
+        return ax
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AbstractModel) and self.fingerprint == other.fingerprint

@@ -23,6 +23,7 @@ from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.abstraction.transition_counts import Counts
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.notebook import card
 from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import System, Trace
 
@@ -149,6 +150,10 @@ class Profile:
             f"{of_states.size:,} components explain {of_states.explained:.1%} of the states' variance "
             f"({of_inputs.components} of {of_inputs.size:,}, {of_inputs.explained:.1%} of the inputs')"
         )
+
+    def _repr_html_(self) -> str:
+        sizes = [(c.name, c.states, f"{c.states / c.cells:.1%}", c.transitions) for c in self.configurations()]
+        return card(repr(self), [("model", "states", "of the grid", "transitions"), *sizes])
 
     def __eq__(self, other: object) -> bool:
         return (

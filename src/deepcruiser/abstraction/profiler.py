@@ -9,12 +9,14 @@ from deepcruiser.abstraction.probes import make_probes
 from deepcruiser.abstraction.profile import Profile, Recorder
 from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.errors import InputError
+from deepcruiser.progress import with_bar
 from deepcruiser.stream import Progress, in_share, named, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System
 
 Watch = Callable[[Progress], None]
 
 
+@with_bar
 def fit(
     system: System,
     data: Iterable[Any],
@@ -51,6 +53,7 @@ def fit(
     return fitted
 
 
+@with_bar
 def profile(
     system: System,
     data: Iterable[Any],

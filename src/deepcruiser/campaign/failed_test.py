@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.store import input_text
+from deepcruiser.notebook import card, player
 from deepcruiser.serialise import readable, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
@@ -57,6 +59,21 @@ class FailedTest:
             return f"{self.kind}: {self.output}\n{made}"
         score = f" ({self.score:.0%})" if isinstance(self.output, str) else ""
         return f"{readable(self.reference)!r} became {readable(self.output)!r}{score}\n{made}"
+
+    def _repr_html_(self) -> str:
+        became = f"{readable(self.reference)!r} became {readable(self.output)!r}"
+        title = f"{self.number}: {became if self.kind == 'wrong' else f'{self.kind}: {self.output}'}"
+        rows: list[tuple[Any, ...]] = [("unchanged seed", repr(readable(self.seed_output))), ("seed", self.seed)]
+        rows.append(("recipe", " -> ".join(map(str, self.recipe))))
+        rows += [("input", self.text)] if self.text is not None else []
+        for name, place in (("seed", f"seeds/{self.position:06}"), ("failing input", f"failed/{self.number:06}")):
+            rows += [(name, player(wav)) for wav in self._sounds(place)]
+        return card(title, rows)
+
+    def _sounds(self, place: str) -> list[bytes]:
+        """The sound that the campaign's folder has there, if any, as WAV."""
+        found = [] if self.record is None else sorted(self.record.folder.glob(f"{place}.*"))
+        return [Audio.read(path).wav() for path in found if path.suffix in AUDIO_SUFFIXES]
 
     def to_dict(self) -> dict[str, Any]:
         """The failing test as JSON."""

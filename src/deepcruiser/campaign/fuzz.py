@@ -36,6 +36,7 @@ from deepcruiser.campaign.versions import versions
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle
+from deepcruiser.progress import watching_share
 from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
@@ -56,6 +57,11 @@ class Status:
     resumed: bool
     share: float | None = None
 
+    @property
+    def line(self) -> str:
+        """The state of the campaign in a few words."""
+        return f"{self.state.runs:,} runs, {self.state.outcomes['failed']:,} failing tests"
+
 
 def fuzz(
     system: System,
@@ -71,7 +77,7 @@ def fuzz(
     executor: Executor | None = None,
     leave_out: Collection[str] = (),
     workers: int | Workers[Bench] | None = None,
-    watch: Callable[[Status], None] = lambda _: None,
+    watch: Callable[[Status], None] | None = None,
     **settings: Any,
 ) -> CampaignRecord:
     """Look for inputs that the system gets wrong: transform the seeds, keep what increases coverage, save what fails.
@@ -107,7 +113,8 @@ def fuzz(
             "name: mend the list of seeds to leave out"
         )
     state = State(model, guide, mutations, spec.build_scheduler(mutations))
-    with Store.open(folder, write=True) as store, _interruptions() as interrupted:
+    with watching_share() as show, Store.open(folder, write=True) as store, _interruptions() as interrupted:
+        watch = watch or (lambda status: show(status.line, status.share))
         store.configure(spec, _identity(system, model, inputs.seeds, leave_out, against))
         executor = executor or _executor(system, model, inputs, mutations, spec, workers)
         with executor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from deepcruiser.campaign.store import MODEL, Store
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.notebook import axes, card, extra
 from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
@@ -150,6 +152,47 @@ class CampaignRecord:
 
     def __repr__(self) -> str:
         return f"Campaign in {os.fspath(self.folder)}: {len(self.runs):,} runs, {len(self._failed):,} failing tests"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[Any, ...]] = [("stopped", self.stopped or self.state), ("seeds", f"{len(self.seeds):,}")]
+        if self.model is not None:
+            for criterion in self.spec.build_guide().criteria:
+                rows.append((f"{criterion.name} of all runs", f"{self.coverage(criterion).value:.2%}"))
+        return card(repr(self), rows, below="".join(test._repr_html_() for test in self.failed[:3]))
+
+    def to_dataframe(self) -> Any:
+        """A row for each run, as a DataFrame of pandas."""
+        pandas = extra("pandas", "to_dataframe()")
+        rows = []
+        for event in self.runs:
+            parent = self._queue.parent(event)
+            recipe = " -> ".join(map(str, (*parent.recipe, *event.changes)))
+            kinds = "+".join(type(change).__name__ for change in event.changes)
+            known = {"run": event.number, "seed": parent.seed, "transformation": kinds, "recipe": recipe}
+            judged = {"outcome": event.outcome, "reason": event.reason, "expected": parent.reference}
+            rows.append({**known, **judged, "output": event.output, "score": event.score, "doubt": event.doubt})
+        return pandas.DataFrame(rows)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Coverage and failing tests over the runs, with matplotlib; returns the axes of the coverage."""
+        ax = axes(ax)
+        guide, runs = self.spec.build_guide(), range(len(self.runs) + 1)
+        for criterion in guide.criteria if self.model is not None else ():
+            coverage = Coverage(self.model, criterion)  # type: ignore[arg-type]  # mypy forgets the condition
+            values = []
+            for event in self.events:
+                if event.visits is not None and event.outcome in ("kept", "dropped"):
+                    coverage.add(event.visits)
+                values.append(100 * coverage.value)
+            ax.plot(runs, values[len(self.seeds) - 1 :], label=criterion.name)
+        failing = ax.twinx()
+        failed = [0, *accumulate(event.outcome == "failed" for event in self.runs)]
+        failing.step(runs, failed, color="#d55e00", where="post")
+        failing.set_ylabel("failing tests", color="#d55e00")
+        ax.set(xlabel="runs", ylabel="covered by all runs, %", title=f"guide: {guide.name}")
+        if ax.lines:
+            ax.legend(loc="upper left")
+        return ax
 
     @property
     def inputs(self) -> Inputs:

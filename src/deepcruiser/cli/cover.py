@@ -8,7 +8,7 @@ import click
 
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
@@ -16,6 +16,7 @@ from deepcruiser.criteria import FIVE, criterion
 from deepcruiser.errors import printable
 from deepcruiser.monitor.alarm import Alarm
 from deepcruiser.monitor.monitor import Monitor
+from deepcruiser.progress import watching
 from deepcruiser.trace import Run
 
 

@@ -25,10 +25,11 @@ from deepcruiser.cli import builtin
 from deepcruiser.cli.campaign_options import load_mutations, spec_from
 from deepcruiser.cli.output import say
 from deepcruiser.cli.profile import check_self
-from deepcruiser.cli.progress import program, watching
+from deepcruiser.cli.progress import program
 from deepcruiser.cli.summary import failure_lines, summary
 from deepcruiser.coverage import CoverageReport, cover
 from deepcruiser.criteria import FIVE, BSCov
+from deepcruiser.progress import watching
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.terminal import has_screen, on_screen

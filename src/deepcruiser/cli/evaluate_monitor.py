@@ -14,8 +14,9 @@ import click
 from deepcruiser.cli import options
 from deepcruiser.cli.evaluate_options import partitions_from
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import typed, watching
+from deepcruiser.cli.progress import typed
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.progress import watching
 
 if TYPE_CHECKING:  # what the question needs is imported when it is asked
     from deepcruiser.evaluate.attack import Victim

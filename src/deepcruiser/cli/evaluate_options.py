@@ -17,10 +17,10 @@ from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, judging_oracle, load_mutations
-from deepcruiser.cli.progress import watching
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.progress import watching
 from deepcruiser.trace import System
 
 #: The file name of the profile that --train makes, in the folder of the results.

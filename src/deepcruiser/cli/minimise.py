@@ -14,13 +14,14 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.atomic import atomic_write
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.corpora import Sample
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError, printable
 from deepcruiser.findings.minimise import Minimised
 from deepcruiser.findings.minimise import minimise as minimise_data
+from deepcruiser.progress import watching
 from deepcruiser.stream import named, require_sized
 
 

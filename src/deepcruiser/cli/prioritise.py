@@ -11,12 +11,13 @@ import click
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import printable
 from deepcruiser.findings.prioritise import Priorities
 from deepcruiser.findings.prioritise import prioritise as prioritise_data
 from deepcruiser.oracles import Disagreement, Oracle, WordErrorRate
+from deepcruiser.progress import watching
 
 #: The parts of the pool at which the curve is shown.
 PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)

@@ -12,11 +12,12 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped, watching
+from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
 from deepcruiser.errors import DeepCruiserError, FileError
+from deepcruiser.progress import watching
 from deepcruiser.stream import Progress
 
 

@@ -21,11 +21,11 @@ from deepcruiser.campaign.verdict import seed_reference, verdict
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import judging_oracle, load_data, moving_options, oracle_options, spec_from
 from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import watching
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.oracles import Oracle
+from deepcruiser.progress import watching
 from deepcruiser.serialise import summarise
 from deepcruiser.stream import Progress
 

@@ -15,6 +15,7 @@ from deepcruiser.findings.kinds import KINDS, Failure
 from deepcruiser.findings.phrases import count_of, name_of, phrase
 from deepcruiser.findings.region import REGIONS, Parting, Region
 from deepcruiser.findings.shrink import Shrunk
+from deepcruiser.notebook import card
 from deepcruiser.transformations.severity import severity
 
 #: How wrong a failure is that gives no answer at all; a wrong answer counts by its score, at most 1.
@@ -131,6 +132,9 @@ class Finding:
             when = ""
         leaves = f", {worst.shrunk.leaves}" if worst.shrunk is not None and worst.shrunk.leaves else ""
         return f"{what}{when}{',' * bool(when)} where the states leave what training visited{leaves}: {count}"
+
+    def _repr_html_(self) -> str:
+        return card(self.title, [("why", self.explanation)], below=self.worst.test._repr_html_())
 
     @property
     def explanation(self) -> str:
