@@ -9,9 +9,9 @@ const LAYERS = [
   { key: "failing", text: "failing tests" },
 ];
 /** The columns of a row. */
-const [X, Y, TRAINING, BOUNDARY, SEEDS, PASSED, FAILED, BEYOND] = [0, 1, 2, 3, 4, 5, 6, 7];
+const [X, Y, TRAINING, BOUNDARY, SEEDS, PASSED, FAILED, SEEDS_BEYOND, PASSED_BEYOND] = Array(9).keys();
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
-const stateSpaceView = { campaign: 0, pair: 0, hidden: new Set() };
+const stateSpaceView = { campaign: 1, pair: 0, hidden: new Set() }; // the one that is judged, if there are several
 
 function drawStateSpace(data) {
   const place = document.getElementById("state-space-chart");
@@ -185,14 +185,14 @@ function paintCells(u, pair, hidden, over) {
       ctx.fillRect(...box);
     }
     // Filled from below, as far as its cells are covered.
-    const all = known ? row[TRAINING] : row[BOUNDARY] + row[BEYOND];
+    const all = known ? row[TRAINING] : row[BOUNDARY];
     let filled = 0;
     for (const [key, count] of [
-      ["seeds", known ? row[SEEDS] : 0],
-      ["mutants", known ? row[PASSED] : row[BEYOND]],
+      ["seeds", row[known ? SEEDS : SEEDS_BEYOND]],
+      ["mutants", row[known ? PASSED : PASSED_BEYOND]],
     ]) {
       if (!count || hidden.has(key)) continue;
-      const part = Math.min(count / all, 1 - filled) * box[3];
+      const part = Math.min(count / (all || count), 1 - filled) * box[3];
       ctx.fillStyle = tints[key];
       ctx.fillRect(box[0], box[1] + box[3] * (1 - filled) - part, box[2], part);
       filled += part / box[3];
@@ -239,7 +239,8 @@ function cellTip(u, tip, known, space, pair) {
     row[SEEDS] ? `${counted(row[SEEDS], "cell")} covered by seeds` : "",
     row[PASSED] ? `${counted(row[PASSED], "cell")} added by mutants` : "",
     row[BOUNDARY] ? `${counted(row[BOUNDARY], "cell")} of the boundary` : "",
-    row[BEYOND] ? `${counted(row[BEYOND], "cell")} beyond training visited` : "",
+    row[SEEDS_BEYOND] ? `${counted(row[SEEDS_BEYOND], "cell")} outside training visited by seeds` : "",
+    row[PASSED_BEYOND] ? `${counted(row[PASSED_BEYOND], "cell")} outside training visited by mutants alone` : "",
     through ? `${counted(through, "failing test")}: click to list` : "",
   ];
   tip.replaceChildren(

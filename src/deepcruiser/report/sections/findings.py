@@ -18,12 +18,14 @@ from deepcruiser.report.section import Data, Section
 _LISTED, _ON_PAGE = 10, 200
 
 
-def _data(report: ReportData) -> list[dict[str, Any]]:
-    return [finding for i, campaign in enumerate(report.campaigns) for finding in _of(i, campaign)]
+def _data(report: ReportData, most: int | None = None) -> list[dict[str, Any]]:
+    """Those of the first campaign come last if others are judged against it."""
+    numbers = [*range(1, len(report.campaigns)), 0]
+    return [finding for number in numbers for finding in _of(number, report.campaigns[number])[:most]]
 
 
 def _page_data(report: ReportData) -> list[dict[str, Any]]:
-    return [finding for i, campaign in enumerate(report.campaigns) for finding in _of(i, campaign)[:_ON_PAGE]]
+    return _data(report, _ON_PAGE)
 
 
 def _of(number: int, campaign: CampaignData) -> list[dict[str, Any]]:

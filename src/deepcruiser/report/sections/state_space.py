@@ -79,11 +79,11 @@ class VisitedCells:
         }
 
     def _parts(self, model: AbstractModel) -> dict[str, IntArray]:
-        """The codes of the layers, of which those of seeds and mutants lie in training; then the rest of these two."""
+        """The codes of the layers, those of seeds and mutants in training alone; then those of these two beyond it."""
         layers = self._layers(model)
         known = {who: np.isin(layers[who], model.states) for who in ("seeds", "passed")}
         inside = {who: layers[who][is_known] for who, is_known in known.items()}
-        return {**layers, **inside, "beyond": np.concatenate([layers[who][~known[who]] for who in known])}
+        return {**layers, **inside, **{f"{who} beyond": layers[who][~is_known] for who, is_known in known.items()}}
 
     def _projected(self, cells: list[IntArray], x: int, y: int) -> dict[str, Any]:
         """Rows of x, y and the number of cells of each part, and the failing tests that pass through each place."""
