@@ -185,7 +185,10 @@ def unusable(folder: Path) -> dict[str, tuple[Path, str]]:
         evil = {"module": "os", "class_name": "system", "config": {"name": "rnn"}, "registered_name": None}
         archive.writestr("config.json", json.dumps(evil))
     made = {
-        "weights only": (write(folder / "weights.h5", None, {"rnn": weights}), r"it contains weights only \(of rnn\)"),
+        "weights only": (
+            write(folder / "weights.h5", None, {"rnn": weights}),
+            r"it contains weights only \(of rnn\) .*weights=path",
+        ),
         "Keras 1": (write(folder / "1.h5", sequential([layer]), {"rnn": weights}, version="1.2.2"), "by Keras 1.2.2"),
         "no weights": (write(folder / "none.h5", sequential([layer]), {}), "it has no weights for layer 'rnn'"),
         "other weights": (
@@ -321,3 +324,57 @@ def test_a_file_that_reads_other_files_is_refused(tmp_path: Path, kind: str) -> 
             group.create_virtual_dataset(name, layout)
     with pytest.raises(dc.FileError, match=r"(from|in) another file.*: save it as one file"):
         dc.KerasSystem(path)
+
+
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_weights_alone_compute_as_in_keras_2(kind: str, named: bool, tmp_path: Path, keras: Any, x: Array) -> None:
+    rng = np.random.default_rng(3)
+    weights, top = rnn_weights(kind, SIZE, UNITS, rng), [rng.normal(0, 1, (UNITS, 2)), np.zeros(2)]
+    path = write(tmp_path / "w.h5", None, {"drop": [], "rnn": weights, "top": top})
+    options = {"reset_after": False} if kind == "GRU" else {}
+    layer = getattr(keras.layers, kind)(
+        UNITS, recurrent_activation="hard_sigmoid", return_sequences=True, name="rnn" if named else "mine", **options
+    )
+    model = keras.Sequential([keras.Input((None, SIZE)), layer, keras.layers.Dense(2, name="top" if named else "out")])
+    before = [np.array(weight) for weight in model.get_weights()]
+    (run,) = dc.KerasSystem(model, weights=path).run([x])
+    h, _ = states(kind, weights, x, {"activation": "tanh", "recurrent_activation": "hard_sigmoid"})
+    np.testing.assert_allclose(run.traced.states, h, atol=1e-5)
+    np.testing.assert_allclose(run.output, h[1:] @ top[0], atol=1e-4)
+    assert all(np.array_equal(*pair) for pair in zip(model.get_weights(), before, strict=True))
+
+
+@pytest.mark.parametrize("both", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_weights_of_cudnn_alone_are_converted(kind: str, both: bool, tmp_path: Path, keras: Any, x: Array) -> None:
+    from deepcruiser.systems.keras.files import _from_cudnn
+
+    rng, gates = np.random.default_rng(4), 4 if kind == "LSTM" else 3
+    shapes = ((SIZE, gates * UNITS), (UNITS, gates * UNITS), (2 * gates * UNITS,))
+    stored = [rng.normal(0, 0.5, shape).astype(np.float32) for _ in range(1 + both) for shape in shapes]
+    path = write(tmp_path / "w.h5", None, {"rnn": stored})
+    layer = getattr(keras.layers, kind)(UNITS, return_sequences=True)
+    layer = keras.layers.Bidirectional(layer, name="rnn") if both else layer
+    (run,) = dc.KerasSystem(keras.Sequential([keras.Input((None, SIZE)), layer]), weights=path).run([x])
+    plain = {"activation": "tanh", "recurrent_activation": "sigmoid"}
+    forward, _ = states(kind, _from_cudnn(kind, stored[:3]), x, plain)
+    right = forward[1:]
+    if both:
+        backward, _ = states(kind, _from_cudnn(kind, stored[3:]), x[::-1], plain)
+        right = np.concatenate([right, backward[:0:-1]], axis=1)
+    np.testing.assert_allclose(run.output, right, atol=1e-5)
+
+
+def test_weights_that_do_not_fit_a_model_are_refused(tmp_path: Path, keras: Any) -> None:
+    path = write(tmp_path / "w.h5", None, {"rnn": rnn_weights("GRU", SIZE, UNITS, np.random.default_rng(0))})
+    model = keras.Sequential(
+        [keras.Input((None, SIZE)), keras.layers.GRU(UNITS, name="a"), keras.layers.Dense(2, name="b")]
+    )
+    with pytest.raises(dc.FileError, match=r"weights for 1 layers \(rnn\), but the model has 2 with weights \(a, b\)"):
+        dc.KerasSystem(model, weights=path)
+    with pytest.raises(dc.InputError, match="weights= is for a model that you built"):
+        dc.KerasSystem(tmp_path / "m.h5", weights=path)
+    (tmp_path / "no.h5").write_bytes(b"no such thing")
+    with pytest.raises(dc.FileError, match=r"no.h5' cannot be read as weights of Keras 2"):
+        dc.KerasSystem(model, weights=tmp_path / "no.h5")

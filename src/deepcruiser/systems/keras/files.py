@@ -7,7 +7,7 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -62,8 +62,8 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
             names = _names(opened, "layer_names") or list(opened.get("layers", opened))
             listed = ", ".join([*names[:6], "..."] if len(names) > 6 else names)
             raise FileError(
-                f"it contains weights only (of {listed}) and no description of the network: build it in Keras, "
-                "load the weights, and give the model"
+                f"it contains weights only (of {listed}) and no description of the network: build it in Keras, and "
+                "give both, KerasSystem(model, weights=path)"
             )
         groups = opened["model_weights"]
         version = _text(opened.attrs.get("keras_version", groups.attrs.get("keras_version", "1")))
@@ -106,6 +106,56 @@ def _refuse_other_files(group: Any, seen: set[Any]) -> None:
         if isinstance(item, h5py.Group) and item.id not in seen:
             seen.add(item.id)
             _refuse_other_files(item, seen)
+
+
+def with_weights(model: Any, path: str | os.PathLike[str], *, custom_objects: Mapping[str, Any]) -> Any:
+    """A copy of a model with the weights of a file of Keras 2, whose layers compute what they did there.
+
+    Layers are matched by name, or in order where the names differ.
+    """
+    import h5py
+
+    if not Path(path).is_file():
+        raise FileError(f"there is no file {str(path)!r}")
+    try:
+        with h5py.File(path, "r") as opened:
+            groups = opened.get("model_weights", opened)
+            names = _names(groups, "layer_names")
+            if not names:
+                raise FileError(
+                    "it holds no weights as Keras 2 wrote them: load those of Keras 3 with model.load_weights"
+                )
+            version = _text(groups.attrs.get("keras_version", "2"))
+            maker = LayerMaker(version=version, custom_objects=custom_objects, trusted=False)
+            network = Graph(json.loads(model.to_json()), maker).network()
+            weights = {
+                name: [np.asarray(groups[name][one]) for one in _names(groups[name], "weight_names")] for name in names
+            }
+            weights = {name: arrays for name, arrays in weights.items() if arrays}
+            layers = [layer for layer in network.layers if layer.weights]
+            if len(layers) != len(weights):
+                raise FileError(
+                    f"it has weights for {len(weights)} layers ({', '.join(weights)}), but the model has "
+                    f"{len(layers)} with weights ({', '.join(layer.name for layer in layers)})"
+                )
+            by_name = {layer.name for layer in layers} == {*weights}
+            for layer, arrays in zip(layers, weights.values(), strict=True):
+                arrays = weights[layer.name] if by_name else arrays
+                _set(layer, _kind_of(layer, arrays), arrays)
+    except DeepCruiserError as error:
+        raise type(error)(f"{str(path)!r}: {error}") from None
+    except (OSError, KeyError, ValueError) as error:  # of h5py
+        raise FileError(f"{str(path)!r} cannot be read as weights of Keras 2: {str(error)[:200]}") from None
+    return network
+
+
+def _kind_of(layer: Any, arrays: Sequence[Array]) -> str:
+    """The class of the layer in the file; that of cuDNN has two biases, one after the other."""
+    inner = getattr(layer, "forward_layer", layer)
+    gates = {"LSTM": 4, "GRU": 3}.get(type(inner).__name__)
+    if gates is None or len(arrays) < 3 or arrays[2].shape != (2 * gates * inner.units,):
+        return type(layer).__name__
+    return f"{'Bidirectional' if inner is not layer else ''}CuDNN{type(inner).__name__}"
 
 
 def _set(layer: Any, kind: str, arrays: list[Array]) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from deepcruiser.errors import InputError
 from deepcruiser.systems.adapter import Adapter, check_functions, group_alike
-from deepcruiser.systems.keras.files import load
+from deepcruiser.systems.keras.files import load, with_weights
 from deepcruiser.systems.keras.layers import import_keras
 from deepcruiser.systems.keras.network import KerasNetwork, cut
 from deepcruiser.systems.keras.recording import as_torch, choose_layers
@@ -33,7 +33,8 @@ class KerasSystem(Adapter):
     `model` is a `.keras` file, an HDF5 file of Keras 2 or 3, or a model that you built. Code in a file is never run: a
     Lambda layer is refused unless `output`, the name of the layer to end with, cuts the network before it,
     `custom_objects` has a function for it, or the file is `trusted`. A file of Keras 2 computes the same as in Keras 2
-    (its hard_sigmoid differs from that of Keras 3). Your own model is borrowed and left as it was.
+    (its hard_sigmoid differs from that of Keras 3). Your own model is borrowed and left as it was; with `weights`, a
+    file of Keras 2 that holds weights only, a copy of it gets them, and computes what it computed in Keras 2.
 
     **Which state.** `state` names a recurrent layer; "encoder.lstm" is one in a network within the network. Without it,
     `layer` counts all recurrent layers: -1 is the last, and "all" are all of them side by side. With a `state` that is
@@ -58,6 +59,7 @@ class KerasSystem(Adapter):
         model: Any,
         state: str | None = None,
         *,
+        weights: str | os.PathLike[str] | None = None,
         part: Part = "h",
         layer: Layer = -1,
         direction: Direction | None = None,
@@ -77,10 +79,14 @@ class KerasSystem(Adapter):
         check_functions(steps=steps)
         keras = import_keras()
         if isinstance(model, str | os.PathLike):
+            if weights is not None:
+                raise InputError("weights= is for a model that you built: a file has its own")
             net, is_cut = load(model, output=output, custom_objects=custom_objects or {}, trusted=trusted)
             label = os.path.basename(os.fspath(model))
         elif isinstance(model, keras.Model):
             net, is_cut, label = model, False, model.name
+            if weights is not None:
+                net = with_weights(model, weights, custom_objects=custom_objects or {})
         else:
             raise InputError(f"model must be a keras.Model or the path of a file, not a {type(model).__name__}")
         self.model = net if output is None or is_cut else cut(net, output)
