@@ -16,6 +16,7 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.stream import Source
 from deepcruiser.workers import ProcessWorkers, WorkerError
 from tests.support import toy
 from tests.support.typed import run
@@ -23,6 +24,10 @@ from tests.support.typed import run
 
 def bench(number: int) -> Bench:
     return Bench.of(toy.Reader(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+
+
+def source(number: int) -> Source:
+    return Source(toy.Reader(), toy.texts(90, longest=12))
 
 
 def double(held: int, unit: int) -> int:
@@ -87,6 +92,32 @@ def test_killed_workers_are_replaced_and_nothing_changes(tmp_path: Path) -> None
 
         toy.campaign(tmp_path / "killed", workers=these, watch=watch, **options)
     assert toy.rows(tmp_path / "killed") == toy.rows(tmp_path / "here")
+
+
+def test_profile_and_coverage_are_the_same_from_any_number_of_workers() -> None:
+    system, data, tests = toy.Reader(), toy.texts(90, longest=12), toy.texts(90, longest=12)
+    options: dict[str, Any] = {"batch_size": 3, "pca_share": 0.5}
+    whole = dc.profile(system, data, **options)
+    report = dc.cover(whole.abstract(12), system, tests, batch_size=3)
+    for count in (1, 2, 5):
+        with ProcessWorkers(source, count) as these:
+            parts = dc.profile(system, data, workers=these, **options)
+            covered = dc.cover(whole.abstract(12), system, tests, batch_size=3, workers=these)
+        assert parts.projections == whole.projections
+        assert parts.abstract(12).fingerprint == whole.abstract(12).fingerprint
+        assert (str(covered), covered.traces, covered.steps) == (str(report), report.traces, report.steps)
+
+
+def test_the_commands_profile_and_cover_with_workers(tmp_path: Path) -> None:
+    common = ("--system", "brackets", "--data", "brackets", "--batch-size", "2", "--json")
+    outputs = []
+    for count in ("0", "2"):
+        path = str(tmp_path / "a.profile")
+        made = run("profile", *common, "--workers", count, "--exact", "-o", path)
+        covered = run("cover", *common, "--workers", count, "--profile", path, "--partitions", "9")
+        assert (made.exit_code, covered.exit_code) == (0, 0), made.output + covered.output
+        outputs.append((made.stdout, covered.stdout))
+    assert outputs[0] == outputs[1]
 
 
 def test_results_errors_and_lost_workers(tmp_path: Path) -> None:

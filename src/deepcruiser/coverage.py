@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,9 @@ from deepcruiser.criteria import FIVE, BoolArray, Criterion, criterion
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.notebook import axes, bar, card, text
 from deepcruiser.progress import with_bar
-from deepcruiser.stream import Progress, nothing_read, require_sized, stream
+from deepcruiser.stream import Progress, Source, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System, Trace
+from deepcruiser.workers import Workers
 
 #: Data of which a smaller share of the visited cells is known to the model are far from those profiled.
 NEAR = 0.05
@@ -215,6 +216,7 @@ def cover(
     *,
     criteria: Sequence[Criterion] = FIVE,
     batch_size: int = 16,
+    workers: Workers[Source] | None = None,
     watch: Callable[[Progress], None] | None = None,
     inspect: Callable[[str, Run], None] | None = None,
 ) -> CoverageReport:
@@ -227,19 +229,27 @@ def cover(
     coverages = tuple(Coverage(model, each) for each in criteria)
     progress, cells = Progress(size, stage="covering", watch=watch), [0, 0]
 
-    def add(names: list[str], runs: list[Run]) -> list[None]:
-        visits = model.visits([run.traced for run in runs], names=names)
-        cells[0] += len(np.setdiff1d(visits.states, model.initial))
-        cells[1] += len(visits.outside)
-        for coverage in coverages:
-            coverage.add(visits)
-        if inspect is not None:
-            for name, run in zip(names, runs, strict=True):
-                inspect(name, run)
-        return [None] * len(runs)
-
-    traces = sum(1 for _ in stream(system, data, add, progress=progress, batch_size=batch_size))
+    visit, traces = partial(_visit, model, inspect), 0
+    for _, arrays in stream(system, data, visit, progress=progress, batch_size=batch_size, workers=workers):
+        traces += 1
+        if arrays is not None:
+            visits = Visits(model, *arrays)
+            cells[0] += len(np.setdiff1d(visits.states, model.initial))
+            cells[1] += len(visits.outside)
+            for coverage in coverages:
+                coverage.add(visits)
     if traces == 0:
         raise nothing_read(progress)
     known = cells[0] / sum(cells) if sum(cells) else 1.0
     return CoverageReport(coverages, traces, progress.steps, progress.skipped, known)
+
+
+def _visit(
+    model: AbstractModel, inspect: Callable[[str, Run], None] | None, names: list[str], runs: list[Run]
+) -> list[tuple[IntArray, ...] | None]:
+    """What a batch visits, beside its first run."""
+    visits = model.visits([run.traced for run in runs], names=names)
+    if inspect is not None:
+        for name, run in zip(names, runs, strict=True):
+            inspect(name, run)
+    return [visits.arrays, *[None] * (len(runs) - 1)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,8 +13,11 @@ from typing import Any, TypeVar
 from deepcruiser.corpora.samples import samples
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.trace import Run, System, checked_runs
+from deepcruiser.workers import Workers
 
 T = TypeVar("T")
+#: The results of a window, the inputs that could not be read and why, and the number of steps.
+_Window = tuple[list[tuple[str, T]], dict[str, str], int]
 
 #: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of similar length.
 _BATCHES_PER_WINDOW = 8
@@ -45,15 +49,21 @@ def stream(
     progress: Progress,
     batch_size: int = 16,
     chosen: Callable[[str], bool] = lambda _: True,
+    workers: Workers[Source] | None = None,
 ) -> Iterator[tuple[str, T]]:
     """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
 
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
     (see `deepcruiser.corpora.samples`). Items that cannot be read are noted in `progress.skipped` and left out.
-    `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs.
+    `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs. With
+    `workers`, each of which holds the same system and data, it must be a value that can be sent to them, and so must be
+    what it returns; the batches, and with them the results, are the same.
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1, not {batch_size}")
+    if workers is not None:
+        yield from _on_workers(workers, data, reduce, batch_size, progress, chosen)
+        return
     items = ((name, item) for name, item in named(data) if chosen(name))
     with ThreadPoolExecutor(1) as reader:  # reads the next window while the network runs on the current one
         window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
@@ -65,6 +75,46 @@ def stream(
             progress.skipped.update(unreadable)
             progress.advance(len(unreadable))
             yield from _run(system, inputs, reduce, batch_size, progress)
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What a worker holds that runs a system over data."""
+
+    system: System
+    data: Sequence[Any]
+
+
+def _on_workers(
+    workers: Workers[Source],
+    data: Iterable[Any],
+    reduce: Callable[[list[str], list[Run]], Sequence[T]],
+    batch_size: int,
+    progress: Progress,
+    chosen: Callable[[str], bool],
+) -> Iterator[tuple[str, T]]:
+    positions = [position for position, (name, _) in enumerate(named(data)) if chosen(name)]
+    window = batch_size * _BATCHES_PER_WINDOW
+    starts = iter(range(0, len(positions), window))
+    waiting: deque[Future[_Window[T]]] = deque()
+    while True:
+        for start in islice(starts, 2 * workers.count - len(waiting)):
+            waiting.append(workers.submit(_window, (positions[start : start + window], reduce, batch_size)))
+        if not waiting:
+            return
+        results, unreadable, steps = waiting.popleft().result()
+        progress.skipped.update(unreadable)
+        progress.advance(len(results) + len(unreadable), steps=steps)
+        yield from results
+
+
+def _window(source: Source, job: tuple[list[int], Callable[..., Sequence[T]], int]) -> _Window[T]:
+    """The results of one window, on a worker."""
+    positions, reduce, batch_size = job
+    items = [(str(getattr(source.data[at], "id", at)), source.data[at]) for at in positions]
+    inputs, unreadable = _read(items)
+    progress = Progress(len(inputs))
+    return _run(source.system, inputs, reduce, batch_size, progress), unreadable, progress.steps
 
 
 def _run(

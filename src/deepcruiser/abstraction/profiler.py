@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 from deepcruiser.abstraction.probes import make_probes
@@ -10,8 +11,9 @@ from deepcruiser.abstraction.profile import Profile, Recorder
 from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.errors import InputError
 from deepcruiser.progress import with_bar
-from deepcruiser.stream import Progress, in_share, named, nothing_read, require_sized, stream
+from deepcruiser.stream import Progress, Source, in_share, named, nothing_read, require_sized, stream
 from deepcruiser.trace import Run, System
+from deepcruiser.workers import Workers
 
 Watch = Callable[[Progress], None]
 
@@ -25,6 +27,7 @@ def fit(
     share: float = 1.0,
     seed: int = 0,
     batch_size: int = 16,
+    workers: Workers[Source] | None = None,
     watch: Watch | None = None,
 ) -> Fit:
     """Measure states and inputs on a share of the data, so that projections can be fixed.
@@ -41,13 +44,10 @@ def fit(
     def chosen(name: str) -> bool:
         return sampled(name) and in_share(name, share=share, seed=seed)
 
-    def measure(names: list[str], runs: list[Run]) -> list[None]:
-        fitted.add([run.traced for run in runs], names)
-        return [None] * len(runs)
-
     progress.total = sum(chosen(name) for name, _ in named(data))
-    for _ in stream(system, data, measure, progress=progress, batch_size=batch_size, chosen=chosen):
-        pass
+    parts = stream(system, data, _measure, progress=progress, batch_size=batch_size, chosen=chosen, workers=workers)
+    for _, part in parts:
+        fitted = fitted if part is None else fitted.merge(part)
     if len(progress.skipped) == size:
         raise nothing_read(progress)
     return fitted
@@ -66,6 +66,7 @@ def profile(
     seed: int = 0,
     projections: Projections | None = None,
     batch_size: int = 16,
+    workers: Workers[Source] | None = None,
     watch: Watch | None = None,
 ) -> Profile:
     """Run the system over the data and record where its states went.
@@ -81,7 +82,13 @@ def profile(
     sampled, size = _sampling(data, size, sample, seed)
     fitted_on = 0
     if projections is None:
-        shared: dict[str, Any] = {"sample": sample, "seed": seed, "batch_size": batch_size, "watch": watch}
+        shared: dict[str, Any] = {
+            "sample": sample,
+            "seed": seed,
+            "batch_size": batch_size,
+            "workers": workers,
+            "watch": watch,
+        }
         fitted = Fit() if exact else fit(system, data, share=pca_share, **shared)
         if not fitted.enough:
             fitted = fit(system, data, **shared)
@@ -89,19 +96,26 @@ def profile(
             fitted.sequences,
             fitted.projections(components, input_components=input_components),
         )
-    fixed, recorder = projections, Recorder(projections)
-
-    def project(names: list[str], runs: list[Run]) -> list[tuple[Projected, Projected]]:
-        return list(zip(*fixed.project([run.traced for run in runs], names), strict=True))
-
+    recorder, project = Recorder(projections), partial(_project, projections)
     progress = Progress(size, stage="profiling", watch=watch)
-    passing = stream(system, data, project, progress=progress, batch_size=batch_size, chosen=sampled)
+    passing = stream(system, data, project, progress=progress, batch_size=batch_size, chosen=sampled, workers=workers)
     for name, (states, inputs) in passing:
         recorder.add(name, states, inputs)
     if len(progress.skipped) == size:
         raise nothing_read(progress)
     probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
     return recorder.profile(fitted_on=fitted_on, system=system, probes=probes)
+
+
+def _measure(names: list[str], runs: list[Run]) -> list[Fit | None]:
+    """The statistics of a batch, beside its first run."""
+    fitted = Fit()
+    fitted.add([run.traced for run in runs], names)
+    return [fitted, *[None] * (len(runs) - 1)]
+
+
+def _project(projections: Projections, names: list[str], runs: list[Run]) -> list[tuple[Projected, Projected]]:
+    return list(zip(*projections.project([run.traced for run in runs], names), strict=True))
 
 
 def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple[Callable[[str], bool], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,16 @@ class Moments:
         self.count = 0
         self.mean = torch.zeros(size, dtype=torch.float64, device=device)
         self.scatter = torch.zeros(size, size, dtype=torch.float64, device=device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As plain arrays, for other processes."""
+        return {"count": self.count, "mean": self.mean.cpu().numpy(), "scatter": self.scatter.cpu().numpy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        import torch
+
+        self.count = state["count"]
+        self.mean, self.scatter = torch.from_numpy(state["mean"]), torch.from_numpy(state["scatter"])
 
     @property
     def size(self) -> int:

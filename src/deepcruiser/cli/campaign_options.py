@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import numpy as np
 from click.core import ParameterSource
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.campaign.executors.workers import Bench
-from deepcruiser.campaign.mutations import Mutations, never_invalid
+from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.spec import NORMALISE, ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.options import together
@@ -28,7 +27,7 @@ from deepcruiser.cli.resolve import (
     oracle_from,
     system_from,
 )
-from deepcruiser.errors import FileError, InputError, MismatchError, reason
+from deepcruiser.errors import InputError
 from deepcruiser.oracles import Disagreement, Oracle
 from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
@@ -244,31 +243,6 @@ def judging_oracle(spec: CampaignSpec) -> Oracle:
     """The oracle, with the other system if it compares with one."""
     other = load_against(spec)
     return build_oracle(spec) if other is None else SystemDisagreement(other, build_oracle(spec))
-
-
-@dataclass(frozen=True)
-class BenchLoader:
-    """Makes the parts of a campaign again, from their names, in a worker."""
-
-    spec: CampaignSpec
-    model: AbstractModel | None
-    fingerprint: str
-    directory: str
-
-    def __call__(self, number: int) -> Bench:
-        import torch
-
-        try:
-            os.chdir(self.directory)
-        except OSError as error:
-            raise FileError(f"cannot enter the folder {self.directory!r}: {reason(error)}") from None
-        torch.set_num_threads(1)
-        spec, system = self.spec, system_from(self.spec.system or "")
-        if str(getattr(system, "fingerprint", "")) != self.fingerprint:
-            raise MismatchError(f"a worker made another network from {spec.system!r}: are files or versions different?")
-        mutations = build_mutations(spec)
-        mutations = mutations if spec.validity else replace(mutations, invalid=never_invalid)
-        return Bench.of(system, self.model, load_data(spec), mutations=mutations, limit_seconds=spec.limit_seconds)
 
 
 def load_mutations(spec: CampaignSpec) -> Mutations:

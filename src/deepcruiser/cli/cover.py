@@ -6,7 +6,7 @@ import json
 
 import click
 
-from deepcruiser.cli import options
+from deepcruiser.cli import options, workers
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.project import ProjectCommand
@@ -31,6 +31,8 @@ from deepcruiser.trace import Run
 )
 @click.option("--monitor", metavar="FILE", help="A calibrated monitor, to mark unusual inputs.")
 @options.batch_size
+@workers.count
+@workers.cluster
 @options.quiet
 @options.json_output()
 def cover(
@@ -43,6 +45,8 @@ def cover(
     criteria: str | None,
     monitor: str | None,
     batch_size: int,
+    count: int,
+    cluster: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -68,15 +72,19 @@ def cover(
             unusual[name] = alarm
 
     measured = [criterion(name.strip()) for name in criteria.split(",")] if criteria else FIVE
-    with watching(quiet=quiet) as watch:
+    network = system_from(system)
+    if watch_over is not None and (count or cluster):
+        raise click.UsageError("--monitor looks at every run in this process: leave out --workers and --cluster")
+    with workers.of_source(system, network, data, count, cluster) as started, watching(quiet=quiet) as watch:
         report = cover_system(
             abstract,
-            system_from(system),
+            network,
             data_from(data),
             criteria=measured,
             batch_size=batch_size,
+            workers=started,
             watch=watch,
-            inspect=check,
+            inspect=check if watch_over is not None else None,
         )
     if as_json:
         result = {

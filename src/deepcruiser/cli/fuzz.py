@@ -9,27 +9,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.database import DATABASE
-from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.fuzz import fuzz as fuzz_system
 from deepcruiser.campaign.guide import KEEP
 from deepcruiser.campaign.learned import AIMS
-from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import PICK
 from deepcruiser.campaign.spec import SCHEDULERS, CampaignSpec, Component, guide_component
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import (
-    BenchLoader,
     build_oracle,
     judging_options,
     load_against,
@@ -47,14 +42,15 @@ from deepcruiser.cli.progress import program
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.cli.workers import campaign_workers
+from deepcruiser.cli.workers import cluster as cluster_option
+from deepcruiser.errors import DeepCruiserError
 from deepcruiser.findings.cluster import find
 from deepcruiser.report.coverage_history import CoverageHistory
 from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
-from deepcruiser.trace import System
 from deepcruiser.transformations.severity import LEVELS, budget
-from deepcruiser.workers import ProcessWorkers, Workers, one_thread
+from deepcruiser.workers import one_thread
 
 #: The headings of the help, with the parameters under each.
 GROUPS = {
@@ -121,11 +117,7 @@ GROUPS = {
     type=click.IntRange(min=0),
     help="Number of processes that make and run mutants; affects only the speed.  [default: as many as have work]",
 )
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers is then one for each of its CPUs.",
-)
+@cluster_option
 @gate_options
 @click.option("--plain", is_flag=True, help="Print lines instead of the status screen.", show_default=False)
 @options.quiet
@@ -213,7 +205,7 @@ def fuzz(
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
             say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
-            benches = _workers(system, model, mutations, spec, workers, cluster)
+            benches = campaign_workers(system, model, mutations, spec, workers, cluster)
             page = contextlib.nullcontext("") if serve is None else serving(output, serve)
             with (
                 one_thread(),
@@ -285,45 +277,6 @@ def _left_out(path: str | None) -> list[str]:
     from deepcruiser.report.seed_listing import read_choice
 
     return read_choice(path)
-
-
-def _workers(
-    system: System,
-    model: AbstractModel | None,
-    mutations: Mutations,
-    spec: CampaignSpec,
-    count: int | None,
-    cluster: str | None,
-) -> Workers[Bench] | int:
-    """The workers; 0 if mutants are made and run in this process alone."""
-    try:
-        ForkingPickler.dumps(mutations.kinds)
-    except Exception as error:  # whatever the user's objects raise
-        if count or cluster:
-            raise InputError(
-                f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "
-                "whose name is not that of another module, or use --workers 0"
-            ) from None
-        say(f"running in one process, because the mutations cannot be sent to others ({error})", err=True)
-        return 0
-    loader = BenchLoader(spec, model, str(getattr(system, "fingerprint", "")), os.getcwd())
-    if cluster is not None:
-        from deepcruiser.cluster import RayWorkers
-
-        return _busy(RayWorkers(loader, count, address=cluster), spec)
-    count = min(os.cpu_count() or 1, spec.ahead) if count is None else count
-    return _busy(ProcessWorkers(loader, count, preload=["torch", BenchLoader.__module__]), spec) if count else 0
-
-
-def _busy(workers: Workers[Bench], spec: CampaignSpec) -> Workers[Bench]:
-    """The workers, with a hint if they outnumber the batches that are planned ahead."""
-    if workers.count > spec.ahead:
-        say(
-            f"note: with this window {spec.ahead} of {workers.count} workers have work; --window "
-            f"{2 * workers.count * spec.batch_size} gives all of them work",
-            err=True,
-        )
-    return workers
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import click
 
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
-from deepcruiser.cli import options
+from deepcruiser.cli import options, workers
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.project import ProjectCommand
@@ -43,6 +43,8 @@ from deepcruiser.stream import Progress
 @click.option("--exact", is_flag=True, help="Fit the principal components on all of them, in a pass of its own.")
 @options.seed
 @options.batch_size
+@workers.count
+@workers.cluster
 @click.option(
     "--partitions", default="10,20,50,100", show_default=True, help="Partitions to show the size of the model for."
 )
@@ -65,6 +67,8 @@ def profile(
     exact: bool,
     seed: int,
     batch_size: int,
+    count: int,
+    cluster: str | None,
     partitions: str,
     input_partitions: int,
     quiet: bool,
@@ -82,14 +86,15 @@ def profile(
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
     skipped: dict[str, str] = {}
-    with watching(quiet=quiet) as show:
+    network = system_from(system)
+    with workers.of_source(system, network, data, count, cluster) as started, watching(quiet=quiet) as show:
 
         def watch(progress: Progress) -> None:
             skipped.update(progress.skipped)
             show(progress)
 
         result = profile_system(
-            system_from(system),
+            network,
             data_from(data),
             components=components,
             input_components=input_components,
@@ -98,6 +103,7 @@ def profile(
             exact=exact,
             seed=seed,
             batch_size=batch_size,
+            workers=started,
             watch=watch,
         )
     configurations = result.configurations(grids, input_partitions=input_partitions)

@@ -1,0 +1,148 @@
+"""Workers of a command: processes or a cluster, each of which makes the system and the data anew from their names."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from multiprocessing.reduction import ForkingPickler
+from typing import TypeVar
+
+import click
+
+from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.mutations import Mutations, never_invalid
+from deepcruiser.campaign.spec import CampaignSpec
+from deepcruiser.cli.campaign_options import build_mutations, load_data
+from deepcruiser.cli.output import say
+from deepcruiser.cli.resolve import data_from, system_from
+from deepcruiser.errors import FileError, InputError, MismatchError, reason
+from deepcruiser.stream import Source
+from deepcruiser.trace import System
+from deepcruiser.workers import ProcessWorkers, Workers
+
+Held = TypeVar("Held")
+
+#: `cluster`: where the workers are.
+cluster = click.option(
+    "--cluster",
+    metavar="ADDRESS",
+    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers is then one for each of its CPUs.",
+)
+
+#: `count`: the number of processes that run the system.
+count = click.option(
+    "--workers",
+    "count",
+    default=0,
+    type=click.IntRange(min=0),
+    help="Number of processes that run the system; affects only the speed.  [default: this process alone]",
+)
+
+
+@dataclass(frozen=True)
+class SystemLoader:
+    """Makes a system again in a worker, and checks that it is the same."""
+
+    name: str
+    fingerprint: str
+    directory: str
+
+    @classmethod
+    def of(cls, name: str, system: System) -> SystemLoader:
+        return cls(name, str(getattr(system, "fingerprint", "")), os.getcwd())
+
+    def load(self) -> System:
+        import torch
+
+        try:
+            os.chdir(self.directory)
+        except OSError as error:
+            raise FileError(f"cannot enter the folder {self.directory!r}: {reason(error)}") from None
+        torch.set_num_threads(1)
+        system = system_from(self.name)
+        if str(getattr(system, "fingerprint", "")) != self.fingerprint:
+            raise MismatchError(f"a worker made another network from {self.name!r}: are files or versions different?")
+        return system
+
+
+@dataclass(frozen=True)
+class SourceLoader:
+    """A system and data, for `profile` and `cover`."""
+
+    system: SystemLoader
+    data: str
+
+    def __call__(self, number: int) -> Source:
+        data = data_from(self.data)
+        return Source(self.system.load(), data if isinstance(data, Sequence) else list(data))
+
+
+@dataclass(frozen=True)
+class BenchLoader:
+    """The parts of a campaign."""
+
+    system: SystemLoader
+    spec: CampaignSpec
+    model: AbstractModel | None
+
+    def __call__(self, number: int) -> Bench:
+        system, spec = self.system.load(), self.spec
+        mutations = build_mutations(spec)
+        mutations = mutations if spec.validity else replace(mutations, invalid=never_invalid)
+        return Bench.of(system, self.model, load_data(spec), mutations=mutations, limit_seconds=spec.limit_seconds)
+
+
+def start(load: Callable[[int], Held], count: int | None, address: str | None) -> Workers[Held] | None:
+    """The workers that --workers and --cluster ask for; None for none."""
+    if address is not None:
+        from deepcruiser.cluster import RayWorkers
+
+        return RayWorkers(load, count, address=address)
+    return ProcessWorkers(load, count, preload=["torch", __name__]) if count else None
+
+
+@contextmanager
+def of_source(
+    name: str, system: System, data: str, count: int, address: str | None
+) -> Iterator[Workers[Source] | None]:
+    """Workers that run a system over data, for as long as they are needed; None for none."""
+    workers = start(SourceLoader(SystemLoader.of(name, system), data), count or None, address)
+    with contextlib.nullcontext() if workers is None else workers:
+        yield workers
+
+
+def campaign_workers(
+    system: System,
+    model: AbstractModel | None,
+    mutations: Mutations,
+    spec: CampaignSpec,
+    count: int | None,
+    address: str | None,
+) -> Workers[Bench] | int:
+    """The workers of a campaign; 0 if mutants are made and run in this process alone."""
+    try:
+        ForkingPickler.dumps(mutations.kinds)
+    except Exception as error:  # whatever the user's objects raise
+        if count or address:
+            raise InputError(
+                f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "
+                "whose name is not that of another module, or use --workers 0"
+            ) from None
+        say(f"running in one process, because the mutations cannot be sent to others ({error})", err=True)
+        return 0
+    if count is None and address is None:
+        count = min(os.cpu_count() or 1, spec.ahead)
+    workers = start(BenchLoader(SystemLoader.of(spec.system or "", system), spec, model), count, address)
+    if workers is None:
+        return 0
+    if workers.count > spec.ahead:
+        say(
+            f"note: with this window {spec.ahead} of {workers.count} workers have work; --window "
+            f"{2 * workers.count * spec.batch_size} gives all of them work",
+            err=True,
+        )
+    return workers
