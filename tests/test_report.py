@@ -139,6 +139,22 @@ def test_counts_recipes_and_failures_are_those_of_the_campaign(folder: Path) -> 
         assert row["mean_score"] == pytest.approx(np.mean(scores))
 
 
+def test_words_that_go_wrong_are_those_that_differ(folder: Path) -> None:
+    read = ReportData.of([CampaignData(folder)])
+    (mistakes,) = collect(read)["mistakes"]
+    assert mistakes["labels"] is None
+    assert mistakes["heat_map"]["rule"] == "number of words"
+    words = {row["expected"]: row for row in mistakes["words"]}
+    for word in set(reports.WORDS) - {reports.NASTY}:
+        tests = {
+            test["number"]
+            for test in read.failures
+            for before, after in test["pieces"]
+            if before != after and word in before.split()
+        }
+        assert words.get(word, {"tests": 0})["tests"] == len(tests)
+
+
 def test_reading_on_gives_what_reading_at_once_gives(tmp_path: Path) -> None:
     toy.campaign(tmp_path, runs=32)
     read = CampaignData(tmp_path)

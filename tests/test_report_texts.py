@@ -53,6 +53,7 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
         "campaigns": [{"name": "x", "folder": "x", "failing_tests": 1, "failed": {"wrong": 1}, "failing_inputs": 1}],
         "comparison": {"rows": [], "sentences": []},
         "findings": [],
+        "mistakes": [{"heat_map": None, "words": [], "labels": None}],
         "state_space": [None],
         "transformations": [[]],
         "unusual": [{"rows": [], "furthest": []}],

@@ -12,6 +12,7 @@ from deepcruiser.report.sections.comparison import COMPARISON
 from deepcruiser.report.sections.coverage import COVERAGE
 from deepcruiser.report.sections.failures import FAILURES
 from deepcruiser.report.sections.findings import FINDINGS
+from deepcruiser.report.sections.mistakes import MISTAKES
 from deepcruiser.report.sections.reproduce import REPRODUCE
 from deepcruiser.report.sections.state_space import STATE_SPACE
 from deepcruiser.report.sections.summary import SUMMARY
@@ -23,6 +24,7 @@ SECTIONS: tuple[Section, ...] = (
     COMPARISON,
     FINDINGS,
     FAILURES,
+    MISTAKES,
     COVERAGE,
     STATE_SPACE,
     UNUSUAL,
