@@ -60,12 +60,12 @@ def summarise(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [summarise(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): summarise(item) for key, item in value.items()}
+        return {_text(key): summarise(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)  # JSON has no such numbers, and NaN does not equal itself
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return value if isinstance(value, str | int | float | bool) or value is None else repr(value)
+    return value if isinstance(value, int | float | bool) or value is None else _text(value)
 
 
 def readable(value: Any) -> Any:
@@ -77,6 +77,14 @@ def readable(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: readable(item) for key, item in value.items()}
     return value
+
+
+def _text(value: Any) -> str:
+    """A value of any class as a text, even if it cannot say what it is."""
+    try:
+        return value if isinstance(value, str) else str(value) if isinstance(value, int | float | bool) else repr(value)
+    except Exception:
+        return f"<a {type(value).__name__} that cannot be shown>"
 
 
 def not_storable(answer: Any, *, depth: int = 0) -> str:

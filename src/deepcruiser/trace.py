@@ -38,6 +38,8 @@ class Trace:
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) and not is_tensor(array):
                 raise InputError(f"{name} must be a numpy array or a torch tensor, not {type(array).__name__}")
+            if isinstance(array, np.ndarray) and array.dtype.kind not in "biuf":
+                raise InputError(f"{name} must be numbers, not {array.dtype}")
             if array.ndim != 2:
                 raise InputError(f"{name} must have the shape (steps, size), not {tuple(array.shape)}")
         if len(self.states) != len(self.inputs) + 1:

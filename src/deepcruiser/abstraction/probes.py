@@ -63,7 +63,11 @@ class Probe:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**data)
+        probe = cls(**data)
+        if not isinstance(probe.name, str) or type(probe.steps) is not int:
+            raise ValueError("a probe of the network is damaged")
+        probe.input  # noqa: B018 (it must be readable)
+        return probe
 
     def change(self, now: Probe) -> Change | None:
         """How the system differs from then, if it does; `now` is the same input, run again."""
@@ -103,7 +107,7 @@ def make_probes(system: System, items: Iterable[tuple[str, Any]], *, store: bool
         # Run twice, together and alone: what differs between the two is too unsteady to compare with.
         together = system.run(list(inputs.values()))
         probes = [_probe(system, name, value, run) for (name, value), run in zip(inputs.items(), together, strict=True)]
-    except Exception:
+    except (Exception, SystemExit):
         return ()
     return tuple(replace(probe, value=_stored(inputs[probe.name])) for probe in probes) if store else tuple(probes)
 
@@ -121,9 +125,9 @@ def changed(system: System, probes: Sequence[Probe], input_for: Callable[[Probe]
             break
         try:
             (run,) = system.run([value])
-        except Exception:  # whatever a user's network raises: it is then noticed where it matters
+            change = probe.change(Probe.of(probe.name, value, run))
+        except (Exception, SystemExit):  # whatever a user's network does: it is then noticed where it matters
             continue
-        change = probe.change(Probe.of(probe.name, value, run))
         changes += [change] if change is not None else []
         if change is not None and (change.exact or len(changes) > 1 or len(pairs) == 1):
             return change
