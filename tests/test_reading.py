@@ -21,7 +21,9 @@ from deepcruiser.archive import load
 from deepcruiser.containers import _ogg_crc
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.csv_cells import cell, text_of
+from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.reading import LIMIT
+from deepcruiser.trial import check_loads
 from tests.conftest import walks
 from tests.support.sounds import flac_with_length, noise
 
@@ -199,6 +201,16 @@ def test_a_page_of_ogg_that_is_missing_or_cut(tmp_path: Path) -> None:
     (tmp_path / "a.ogg").write_bytes(data[: pages[3] + 40])
     with pytest.raises(dc.FileError, match="cut short, in the middle of a page"):
         dc.Audio.read(tmp_path / "a.ogg")
+
+
+@pytest.mark.skipif(not has_beam_search() or not hasattr(os, "fork"), reason="needs flashlight-text, and fork")
+def test_a_file_that_crashes_its_library_is_refused(tmp_path: Path) -> None:
+    data = (Path(__file__).parent / "data" / "tiny.kenlm").read_bytes()
+    (tmp_path / "a.kenlm").write_bytes(data)
+    check_loads("kenlm", tmp_path / "a.kenlm", name="KenLM")
+    (tmp_path / "a.kenlm").write_bytes(data[:204] + b"\xff" * 8 + data[212:])
+    with pytest.raises(dc.FileError, match="is damaged: KenLM crashes on it"):
+        check_loads("kenlm", tmp_path / "a.kenlm", name="KenLM")
 
 
 @given(st.binary(max_size=60))

@@ -17,11 +17,12 @@ from typing import Literal
 
 from deepcruiser.errors import FileError
 
-LIMIT_SECONDS = 20
+#: Seconds for a trial, and more of them for large files.
+LIMIT_SECONDS, BYTES_A_SECOND = 10, 2**23
 
 #: What the child runs. Each kind imports its library before it forks, and uses the file after.
 _CHILD = r"""
-import json, os, signal, sys, importlib
+import importlib, json, os, random, signal, sys
 
 def tflite(path):
     from ai_edge_litert.interpreter import Interpreter, OpResolverType
@@ -40,12 +41,23 @@ def kenlm(path):
         data = file.read()
     words = [word for word in data[data.rfind(b"<unk>\0"):].decode("utf-8", "replace").split("\0")[:-1] if word]
     model = KenLM(path, Dictionary(words))
-    start = state = model.start(True)
-    for number in range(len(words)):
-        model.score(start, number)
-        state = model.score(state, number)[0]
+    state, drawn = model.start(True), random.Random(0)
+    for step in range(100_000):  # KenLM follows whatever stands in the file: so many contexts meet most of it
+        model.finish(state)
+        state = model.start(step % 2 == 0) if step % 7 == 0 else model.score(state, drawn.randrange(len(words)))[0]
 
-LIBRARIES = {"tflite": "ai_edge_litert.interpreter", "kenlm": "flashlight.lib.text.decoder.kenlm"}
+def hdf5(path):
+    import h5py, zipfile
+    source = zipfile.ZipFile(path).open("model.weights.h5") if zipfile.is_zipfile(path) else path
+    with h5py.File(source, "r") as file:
+        def look(name, item):
+            dict(item.attrs)
+            if isinstance(item, h5py.Dataset) and not item.external and not item.is_virtual and item.nbytes < 2**31:
+                item[()]
+        look("", file)
+        file.visititems(look)
+
+LIBRARIES = {"hdf5": "h5py", "tflite": "ai_edge_litert.interpreter", "kenlm": "flashlight.lib.text.decoder.kenlm"}
 nowhere = os.open(os.devnull, os.O_WRONLY)
 answers = os.fdopen(os.dup(1), "w", buffering=1)
 os.dup2(nowhere, 1)
@@ -83,11 +95,11 @@ class _Child:
         with self._process:  # closes its input and waits
             self._process.kill()
 
-    def ask(self, kind: str, path: str) -> str:
+    def ask(self, kind: str, path: str, limit: int) -> str:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         with self._lock:
-            self._process.stdin.write(json.dumps([kind, path, LIMIT_SECONDS]) + "\n")
+            self._process.stdin.write(json.dumps([kind, path, limit]) + "\n")
             self._process.stdin.flush()
             return self._process.stdout.readline().strip()
 
@@ -97,12 +109,13 @@ def _child(process: int) -> _Child:
     return _Child()
 
 
-def check_loads(kind: Literal["tflite", "kenlm"], path: str | os.PathLike[str], *, name: str) -> None:
+def check_loads(kind: Literal["hdf5", "kenlm", "tflite"], path: str | os.PathLike[str], *, name: str) -> None:
     """Refuse a file that crashes the library which reads it, or on which that takes too long."""
     if not hasattr(os, "fork"):  # on Windows
         return
-    status = _child(os.getpid()).ask(kind, os.fspath(Path(path).absolute()))
+    limit = LIMIT_SECONDS + os.stat(path).st_size // BYTES_A_SECOND
+    status = _child(os.getpid()).ask(kind, os.fspath(Path(path).absolute()), limit)
     if status == "-14":
-        raise FileError(f"{os.fspath(path)!r} is damaged: {name} was not done with it after {LIMIT_SECONDS} s")
+        raise FileError(f"{os.fspath(path)!r} is damaged: {name} was not done with it after {limit} s")
     if status.startswith("-"):
         raise FileError(f"{os.fspath(path)!r} is damaged: {name} crashes on it")

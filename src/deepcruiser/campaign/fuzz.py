@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -100,6 +101,9 @@ def fuzz(
     oracle = oracle if against is None else SystemDisagreement(against, oracle)
     mutations = mutations if mutations is not None else spec.build_mutations()
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
+    if spec.limit_seconds is not None and not hasattr(signal, "setitimer"):
+        message = f"on this operating system only programs (process: ...) are ended after {spec.limit_seconds:g} s"
+        warnings.warn(f"{message}, and a network that hangs holds the campaign up", RuntimeWarning, stacklevel=2)
     if isinstance(workers, int) and workers < 0:
         raise InputError(f"workers must be at least 0, not {workers}")
     if model is not None:

@@ -19,6 +19,7 @@ from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.reading import check_bytes
 from deepcruiser.systems.keras.graph import Graph
 from deepcruiser.systems.keras.layers import CODE, LayerMaker, import_keras
+from deepcruiser.trial import check_loads
 
 Array = npt.NDArray[Any]
 
@@ -37,6 +38,7 @@ def load(
         raise FileError(f"there is no file {str(path)!r}")
     with open(file, "rb") as opened:
         start = opened.read(8)
+    check_loads("hdf5", file, name="the library of HDF5")
     try:
         if start == _HDF5:
             return _from_hdf5(file, output, custom_objects, trusted)
