@@ -179,8 +179,13 @@ class Worker:
             self._child = None
 
 
-def assault(cases: int, *, log: Path | None = None, seconds: float = float("inf")) -> Iterator[Result]:
-    """Run all cases, or as many as the time allows; those in the log are not run again."""
+def assault(
+    cases: int, *, log: Path | None = None, seconds: float = float("inf"), part: tuple[int, int] = (0, 1)
+) -> Iterator[Result]:
+    """Run all cases, or as many as the time allows; those in the log are not run again.
+
+    Of several parts, which may run side by side, only one: (1, 4) is the second of four.
+    """
     done: dict[int, Result] = {}
     if log is not None and log.exists():
         for line in log.read_text().splitlines():
@@ -189,7 +194,7 @@ def assault(cases: int, *, log: Path | None = None, seconds: float = float("inf"
     until = time.monotonic() + seconds
     worker, names = Worker(cases), schedule(cases)
     # Cases of one kind run together, so that each child makes few undamaged files.
-    order = sorted(range(cases), key=lambda number: (number // 5000, names[number], number))
+    order = sorted(range(part[0], cases, part[1]), key=lambda number: (number // 5000, names[number], number))
     try:
         for number in order:
             if time.monotonic() > until:
@@ -221,6 +226,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=2000)
     parser.add_argument("--log", type=Path, help="Where verdicts are noted; cases that are there are not run again.")
+    parser.add_argument("--part", default="0/1", help="Run only this part of the cases, such as 0/2 and 1/2.")
     parser.add_argument("--only", type=int, help="Run this case alone, and show what it says.")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -230,7 +236,8 @@ def main() -> None:
         print(*Worker(given.cases).run(given.only, schedule(given.cases)[given.only]), sep="\n")
         return None
     began, results, shown = time.monotonic(), [], Counter[str]()
-    for result in assault(given.cases, log=given.log):
+    place, _, parts = given.part.partition("/")
+    for result in assault(given.cases, log=given.log, part=(int(place), int(parts))):
         results.append(result)
         number, name, verdict, message = result
         shown[name + verdict] += 1

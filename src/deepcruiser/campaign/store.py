@@ -54,6 +54,11 @@ _FIXED = (
     "validity",
     "keep_failing_seeds",
 )
+#: By a key of the settings, those that are stored with it or before.
+_TOGETHER = {
+    "spec": ("format", "identity", "directory", "stopped"),
+    "random": ("spec", "versions", "pending", "moments"),
+}
 #: Turns the data of a change into the change.
 ReadChange = Callable[[Mapping[str, Any]], Any]
 
@@ -114,8 +119,11 @@ class Store:
     def meta(self, key: str) -> Any:
         """What is stored under a key, None if nothing is."""
         with self._usable():
-            row = next(select(self._db, "meta", "WHERE key = ?", (key,)), None)
-            return json.loads(row[1]) if row else None
+            rows = dict(select(self._db, "meta", ""))  # not by key: of a damaged key, the row would not be found
+            needed = {name for first, names in _TOGETHER.items() if first in rows for name in names}
+            if missing := needed - set(rows):
+                raise ValueError(f"the {min(missing)} of the campaign is missing")
+            return json.loads(rows[key]) if key in rows else None
 
     def configure(self, spec: CampaignSpec, identity: Mapping[str, Any]) -> None:
         """Store the settings of a new campaign; those of a resumed campaign must be the same.
@@ -123,7 +131,8 @@ class Store:
         `identity` is what the spec cannot hold: the fingerprints of the system, the model and the seeds.
         """
         identity, fixed = json.loads(json.dumps(identity)), json.loads(json.dumps(spec.to_dict()))
-        if self.meta("spec") is not None and self.meta("random") is not None:
+        started = self.meta("spec") is not None
+        if started and self.meta("random") is not None:
             was = {
                 **CampaignSpec().to_dict(),
                 "seeds left out": [],
@@ -151,6 +160,8 @@ class Store:
             self._put("spec", fixed)
             self._put("identity", identity)
             self._put("directory", _directory(self.folder))
+            if not started:
+                self._put("stopped", "")
 
     def keep_seed(self, position: int, read: Callable[[], Any]) -> None:
         """Save a seed next to the failing tests made from it, so that they can be compared."""
@@ -171,6 +182,7 @@ class Store:
             self._put("pending", plans)
             self._put("random", step.random)
             insert(self._db, "moments", (runs, float(round(seconds, 3))), replace=True)
+            self._put("moments", self._db.execute("SELECT count(*) FROM moments").fetchone()[0])
 
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
         """The events of the seeds, in order; visits are included only if the model is given."""
@@ -202,7 +214,10 @@ class Store:
     def moments(self) -> list[tuple[int, float]]:
         """For each step, the number of runs and the seconds that had passed by then."""
         with self._usable():
-            return [(runs, seconds) for runs, seconds in select(self._db, "moments", "ORDER BY runs")]
+            moments = [(runs, seconds) for runs, seconds in select(self._db, "moments", "ORDER BY runs")]
+            if len(moments) != (self.meta("moments") or 0):
+                raise ValueError("some of the steps of the campaign are missing")
+            return moments
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
