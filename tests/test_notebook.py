@@ -41,10 +41,10 @@ class Tags(HTMLParser):
 
 @pytest.fixture(autouse=True)
 def drawn_nowhere() -> Iterator[None]:
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
+    pytest.importorskip("matplotlib").use("agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     yield
-    matplotlib.pyplot.close("all")
+    pyplot.close("all")
 
 
 @pytest.mark.parametrize("name", ["texts", "speech"])
