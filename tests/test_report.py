@@ -27,7 +27,7 @@ from deepcruiser.report import sections, server, text
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.page import as_script, write_page
 from deepcruiser.report.section import Section
-from deepcruiser.report.sections import SECTIONS, collect
+from deepcruiser.report.sections import SECTIONS, collect, failures
 from deepcruiser.report.sections.state_space import VisitedCells
 from deepcruiser.report.sections.transformations import OutcomeCounts
 from deepcruiser.report.sounds import compressed, outline
@@ -310,7 +310,7 @@ def test_a_page_in_the_folder_links_to_the_recordings_there(folder: Path) -> Non
 
 
 def test_many_failures_are_cut_to_the_worst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    monkeypatch.setattr("deepcruiser.report.sections.failures._ROOM", 5000)
+    monkeypatch.setattr(failures, "_ROOM", 5000)
     campaigns = [CampaignData(folder)]
     data, page = (collect(ReportData.of(campaigns), page=page) for page in (False, True))
     assert 0 < len(page["failures"]) < len(data["failures"]) == data["campaigns"][0]["failing_tests"]

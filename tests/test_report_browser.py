@@ -339,8 +339,10 @@ def test_a_table_of_the_tests_is_saved(opened: Callable[[str], Any], pages: dict
 
 def test_markup_in_a_transcript_is_text(opened: Callable[[str], Any]) -> None:
     browser = opened("sounds")
-    assert any(reports.NASTY in text for text in texts(browser, "tr.row .what"))
-    assert browser.execute_script("return document.querySelectorAll('#failures script').length") == 0
+    eventually(lambda: browser.find_elements("css selector", ".trace canvas"))
+    for place in ("tr.row .what", "#findings article", ".detail .answer", ".trace .answer", "#mistakes td"):
+        assert any(reports.NASTY in text for text in texts(browser, place)), place
+    assert browser.execute_script("return document.querySelectorAll('main script').length") == 0
 
 
 def test_sorting_filtering_and_turning_pages(opened: Callable[[str], Any]) -> None:
@@ -478,13 +480,16 @@ def test_a_rate_leads_to_its_tests(opened: Callable[[str], Any], pages: dict[str
     browser = opened("sounds")
     heat = page_data(pages["sounds"])["mistakes"][0]["heat_map"]
     worst = max(heat["rows"], key=lambda row: max(cell[0] for cell in row["cells"] if cell))
-    assert any(f"{worst['cells'][0][0]} of {worst['cells'][0][1]}" in cell for cell in texts(browser, ".heat td"))
+    written = [f"{cell[0]} of {cell[1]}" for cell in worst["cells"] if cell]
+    assert all(any(count in cell for cell in texts(browser, ".heat td")) for count in written)
     colours = browser.execute_script(
         "return [...document.querySelectorAll('.heat td')]"
         ".map(e => [parseFloat(e.innerText), getComputedStyle(e).backgroundColor])"
     )
-    by_rate = dict(colours)
-    assert by_rate[0] != by_rate[max(by_rate)]
+    rates, shades = zip(*colours, strict=True)
+    least, most = shades[rates.index(min(rates))], shades[rates.index(max(rates))]
+    assert min(rates) < max(rates)
+    assert least != most
     browser.find_element("link text", worst["kind"]).click()
     steps = eventually(lambda: f"change={worst['kind']}" in browser.current_url and texts(browser, "tr.row .steps"))
     assert all(worst["kind"] in recipe for recipe in steps)

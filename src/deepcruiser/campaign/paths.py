@@ -43,7 +43,7 @@ class CellPath:
         return cls(model.cells(trace)[0].tolist(), texts)
 
     @property
-    def codes(self) -> IntArray:
+    def array(self) -> IntArray:
         return np.array(self.cells, np.int64)
 
 

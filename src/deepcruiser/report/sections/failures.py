@@ -58,11 +58,11 @@ def paths_of(campaign: CampaignData, number: int) -> dict[str, Any] | None:
     paths = read_paths(record.folder, record[number], model)
     if paths is None:
         return None
-    part = parting_of(model, paths.seed.codes, paths.test.codes)
+    part = parting_of(model, paths.seed.array, paths.test.array)
 
     def known(path: CellPath) -> str:
         """A digit for each state: whether training visited its cell."""
-        return "".join("01"[visited] for visited in np.isin(model.grid.encode(path.codes), model.states).tolist())
+        return "".join("01"[visited] for visited in np.isin(model.grid.encode(path.array), model.states).tolist())
 
     sides = [{**asdict(path), "known": known(path)} for path in (paths.seed, paths.test)]
     return {"seed": sides[0], "test": sides[1], "parting": None if part is None else part.step}

@@ -72,7 +72,7 @@ class VisitedCells:
         pairs = list(combinations(range(shown), 2)) or [(0, 0)]
         return {
             **numbers,
-            "pairs": [{"x": x, "y": y, **self._projected(cells, x, y)} for x, y in pairs],
+            "pairs": [self._pair(cells, x, y) for x, y in pairs],
             "lower": model.grid.lower[:shown].tolist(),
             "upper": model.grid.upper[:shown].tolist(),
             "explained": [float(v / axes.total_variance) for v in axes.variances[:shown] if axes.total_variance > 0],
@@ -85,10 +85,10 @@ class VisitedCells:
         inside = {who: layers[who][is_known] for who, is_known in known.items()}
         return {**layers, **inside, **{f"{who} beyond": layers[who][~is_known] for who, is_known in known.items()}}
 
-    def _projected(self, cells: list[IntArray], x: int, y: int) -> dict[str, Any]:
-        """Rows of x, y and the number of cells of each part, and the failing tests that pass through each place."""
+    def _pair(self, cells: list[IntArray], x: int, y: int) -> dict[str, Any]:
+        """The picture along two components, and the failing tests that pass through each place."""
         picture = _projected(cells, x, y)
-        return {**picture, "through": self._through(x, y, picture["coarse"])}
+        return {"x": x, "y": y, **picture, "through": self._through(x, y, picture["coarse"])}
 
     def _through(self, x: int, y: int, coarse: int) -> dict[str, list[int]]:
         """For each place the number of failing tests that pass through it, and the worst of them by number."""
