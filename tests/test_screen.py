@@ -149,7 +149,8 @@ def test_hints() -> None:
     assert "--against output" in hint(replace(READING, seeds=3))
     assert "is the oracle too strict?" in hint(replace(READING, failed={"wrong": 100_000}))
     assert "no new coverage for 60,000 runs" in hint(replace(READING, last_new=63_456))
-    assert hint(replace(READING, runs=500, last_new=0, failed={}, rejected={})) == ""
+    assert hint(replace(READING, runs=500, last_new=0, failed={"wrong": 3}, rejected={})) == ""
+    assert "is the oracle too lenient?" in hint(replace(READING, runs=500, last_new=0, failed={}, rejected={}))
 
 
 def test_sparkline() -> None:
@@ -191,7 +192,7 @@ def too_long(seed: str, text: str) -> str | None:
 
 def campaign(folder: Path, *, runs: int, watch: Watch) -> dc.CampaignRecord:
     mutations = replace(toy.MUTATIONS, invalid=too_long)
-    return toy.campaign(folder, system=Fragile(), mutations=mutations, runs=runs, watch=watch)
+    return toy.campaign(folder, system=Fragile(), mutations=mutations, runs=runs, watch=watch, select="rarity")
 
 
 def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:

@@ -52,10 +52,12 @@ class Scene:
         oracle = dc.Disagreement("text")
         if "select" in options:
             options["scheduler"] = Component(options.pop("select"), {"pick": options.pop("pick", "uniform")})
+        if isinstance(guide := options.get("guide"), dc.Criterion):
+            options["guide"] = dc.Guide((guide,), "coverage")
+        options = {"severity": "unlimited", "workers": 0, **options}
         return dc.fuzz(
-            self.system, self.model, seeds, folder=folder, seed=seed, oracle=oracle, mutations=MUTATIONS, workers=0,
-            **options,
-        )  # fmt: skip
+            self.system, self.model, seeds, folder=folder, seed=seed, oracle=oracle, mutations=MUTATIONS, **options
+        )
 
     def first_failure(self, seed: int, *, runs: int, **options: Any) -> float:
         """The number of the run that fails first; infinite if none of so many does."""

@@ -64,7 +64,7 @@ def test_the_weakness_is_found_in_fewer_runs_than_without_guidance(
 def test_what_was_found_is_wrong_and_deep_and_can_be_replayed(scene: Scene, tmp_path: Path) -> None:
     from deepcruiser.systems.builtin import brackets
 
-    campaign = scene.campaign(tmp_path, 0, runs=480, guide=dc.SBCov(2))
+    campaign = scene.campaign(tmp_path, 0, runs=480, guide=dc.SBCov(2), select="rarity", pick="thompson")
     assert len(campaign.failed) >= 3
     depths = []
     for test in campaign.failed:

@@ -19,12 +19,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.spec import Component
 from deepcruiser.findings.cluster import find
 from deepcruiser.findings.results import explain
 from deepcruiser.findings.shrink import shrink
@@ -32,6 +34,9 @@ from deepcruiser.systems.builtin import brackets
 from deepcruiser.systems.builtin.speech import SEEDS
 from deepcruiser.transformations import HighPassFilter
 from tests.support.toy import MUTATIONS, Text
+
+#: One change at a time, so that the last of a recipe is what made it fail.
+ONE: dict[str, Any] = {"scheduler": Component("rarity", {"pick": "thompson"}), "severity": "unlimited"}
 
 
 class Damaged:
@@ -56,7 +61,7 @@ class Damaged:
 def test_a_band_in_which_the_front_end_is_damaged(tmp_path: Path) -> None:
     system, seeds = Damaged(), dc.read_corpus(SEEDS)[:48]
     oracle = dc.WordErrorRate(0.3, normalise=("case", "spacing"))
-    campaign = dc.fuzz(system, None, seeds, folder=tmp_path, guide="none", oracle=oracle, runs=160, workers=0)
+    campaign = dc.fuzz(system, None, seeds, folder=tmp_path, guide="none", oracle=oracle, runs=160, workers=0, **ONE)
     first = find(campaign).findings[0]
     executor = LocalExecutor(system, None, campaign.inputs, dc.Mutations().invalid)
     shrunk = {each.number: each for each in shrink([first.worst.test], executor, campaign.inputs, oracle)}
@@ -99,11 +104,12 @@ def test_what_a_network_never_learned(name: str, tmp_path: Path, monkeypatch: py
         model,
         [Text(f"t{i}", text, brackets.verdict(text)) for i, text in enumerate(texts)],
         folder=tmp_path,
-        guide=dc.SBCov(2),
+        guide=dc.Guide((dc.SBCov(2),), "coverage"),
         oracle=dc.Disagreement("text"),
         mutations=MUTATIONS,
         workers=0,
         runs=600,
+        **ONE,
     )
     executor = LocalExecutor(system, model, campaign.inputs, MUTATIONS.invalid)
     first, *others = explain(campaign, system, executor).findings

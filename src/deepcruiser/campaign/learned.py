@@ -31,8 +31,8 @@ AIMS: tuple[str, ...] = get_args(Aim)
 
 #: Candidates for each mutant of a plan.
 _CANDIDATES = 16
-#: The share of the mutants that are chosen for their coverage.
-_FOR_COVERAGE = {"balanced": 0.25, "failures": 0.0, "seeds": 0.0, "coverage": 1.0}
+#: The share of the mutants that are chosen for their coverage, before the first failure and from `_ENOUGH` on.
+_FOR_COVERAGE = {"balanced": (0.5, 0.25), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
 #: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
 _SPREAD = {"balanced": 0.75, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
 #: The deviation of the noise on a score: without it, little that is new would be tried.
@@ -173,7 +173,15 @@ class Learned(Scheduler):
 
     @property
     def _for_coverage(self) -> float:
-        return _FOR_COVERAGE[self._aim] if len(self._visits) else 0.0
+        if not len(self._visits):
+            return 0.0
+        first, last = _FOR_COVERAGE[self._aim]
+        return last + (first - last) * self._rareness
+
+    @property
+    def _rareness(self) -> float:
+        """1 before the first failure, 0 from `_ENOUGH` failures on."""
+        return max(0.0, 1 - self._failures / _ENOUGH)
 
     def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
         """What the models look at, a row for each candidate: its test, its seed, then its changes."""
@@ -292,7 +300,7 @@ class Learned(Scheduler):
             return 0.0
         near = len(self._recent) >= _LEAST and event.distance >= np.quantile(self._recent, _NEAREST)
         self._recent = [*self._recent[1 - _RECENT :], event.distance]
-        return 0.5 * max(0.0, 1 - self._failures / _ENOUGH) if near else 0.0
+        return 0.5 * self._rareness if near else 0.0
 
 
 def _logarithm(distance: float) -> float:

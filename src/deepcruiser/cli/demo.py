@@ -16,11 +16,12 @@ import jiwer
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profiler import profile
+from deepcruiser.alignment import word_errors
 from deepcruiser.campaign.fuzz import fuzz
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.campaign.spec import CampaignSpec, guide_component
+from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.campaign_options import load_mutations, spec_from
 from deepcruiser.cli.output import say
@@ -39,8 +40,11 @@ SYSTEM, PARTITIONS, BATCH = "english", 20, 16
 RUNS = 480
 #: A file that marks folders made by the demo, which it may remove.
 MARK = "made-by-the-demo"
-#: The campaign, and one without a guide to compare it with.
-CAMPAIGNS = {"campaign": Guide((BSCov,)), "campaign-without-guide": Guide((BSCov,), keep="none")}
+#: The campaign, and one without a guide to compare it with: random changes of the seeds, within the same severity.
+CAMPAIGNS = {
+    "campaign": (Guide((BSCov,)), CampaignSpec().scheduler),
+    "campaign-without-guide": (Guide((BSCov,), keep="none"), Component("chains")),
+}
 
 
 @click.command()
@@ -85,10 +89,17 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
 
     spec = spec_from(system=SYSTEM, model=str(output / "english.model"), runs=RUNS, seed=seed, wer_above=0.0)
     campaigns = [
-        _campaign(system, model, seeds, replace(spec, guide=guide_component(guide)), output / name, quiet=as_json)
-        for name, guide in CAMPAIGNS.items()
+        _campaign(
+            system,
+            model,
+            seeds,
+            replace(spec, guide=guide_component(guide), scheduler=scheduler),
+            output / name,
+            quiet=as_json,
+        )
+        for name, (guide, scheduler) in CAMPAIGNS.items()
     ]
-    guided, unguided = map(summary, campaigns)
+    guided, unguided = ({**summary(record), "distinct": _distinct(record)} for record in campaigns)
     runs, count = guided["runs"], len(seeds)
     tell(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error, with changes")
     tell("   that a listener would barely notice; a test fails if any word is wrong")
@@ -136,15 +147,23 @@ def _campaign(
     return record
 
 
+def _distinct(record: CampaignRecord) -> int:
+    """The number of failures that differ in their seed or in what became of which word."""
+    return len({(test.seed, *word_errors(test.reference, test.output)) for test in record.failed})
+
+
 def _compared(guided: dict[str, Any], unguided: dict[str, Any]) -> list[str]:
     def row(what: str, one: Any, other: Any) -> str:
         return f"{what:20} {one:>16} {other:>14}"
 
     coverage = [each["coverage"][BSCov.name] for each in (guided, unguided)]
+    severities = [f"{each['severity']:.2f}" for each in (guided, unguided)]
     return [
-        row("", "guided by BSCov", "without guide"),
+        row("", "guided", "without guide"),
         row("failing inputs", guided["failing_inputs"], unguided["failing_inputs"]),
+        row("different failures", guided["distinct"], unguided["distinct"]),
         row("seeds with a failure", guided["failing_seeds"], unguided["failing_seeds"]),
+        row("mean severity", *severities),
         row("BSCov of the seeds", *(f"{each['start']:.2%}" for each in coverage)),
         row("BSCov of all runs", *(f"{each['executed']:.2%}" for each in coverage)),
     ]

@@ -10,11 +10,13 @@ from typing import Any
 from deepcruiser.campaign.events import Event, Seeded
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.preferences import Preferences
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
 from deepcruiser.report.format import clock, counted, failure_details, failure_text, group_of, rate
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
+from deepcruiser.transformations.severity import severity
 
 #: The number of failing tests to show.
 WORST = 3
@@ -38,9 +40,26 @@ def summary(record: CampaignRecord) -> dict[str, Any]:
         "first_failure": min((test.number for test in failed), default=None),
         "worst": [failure_dict(test) for test in worst(failed)],
         "rejected": dict(Counter(map(group_of, rejected))),
+        "severity": _severity(record),
+        "learned": preferences(record),
         "seeds": len(record.seeds),
         "set_aside": dict(Counter(event.reason for event in record.seeds if event.outcome != "kept")),
     }
+
+
+def _severity(record: CampaignRecord) -> float:
+    """The mean severity of the mutants."""
+    amounts = [severity((*record.tests[event.parent].recipe, *event.changes)) for event in record.runs]
+    return sum(amounts) / max(1, len(amounts))
+
+
+def preferences(record: CampaignRecord) -> dict[str, Any] | None:
+    """What the campaign came to prefer; None if there are too few runs."""
+    found = Preferences()
+    for event in record.runs:
+        parent = record.tests[event.parent]
+        found.take(event, parent.seed, parent.recipe)
+    return found.to_dict() if found.known else None
 
 
 def _coverage(record: CampaignRecord, criterion: Criterion) -> dict[str, float]:
@@ -84,6 +103,8 @@ def as_text(found: dict[str, Any]) -> str:
         lines.append(f"seeds set aside: {counted(found['set_aside'])}, of {found['seeds']:,}")
     if found["rejected"]:
         lines.append(f"mutants rejected: {counted(found['rejected'])}")
+    if found["learned"]:
+        lines.append(found["learned"]["text"])
     if not found["failing_tests"]:
         return "\n".join([*lines, "no failing tests"])
     lines.append(

@@ -10,6 +10,7 @@ from typing import Any
 
 from deepcruiser.campaign.events import KINDS, Ran
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.campaign.preferences import Preferences
 from deepcruiser.report.format import failure_text, group_of
 
 #: Points kept for the sparkline; when there are more, every second one is dropped.
@@ -64,6 +65,8 @@ class Reading:
     share: float | None = None
     seconds_left: float | None = None
     last_failure: str = ""
+    #: What the campaign came to prefer in this session.
+    prefers: str = ""
 
 
 class History:
@@ -74,6 +77,7 @@ class History:
         self._runs_past = [(int(row["runs"]), float(row["seconds"])) for row in past]
         self._recent: deque[tuple[float, int]] = deque()
         self._rejected: Counter[str] = Counter()
+        self._preferences = Preferences()
         self._last_new: tuple[int, float] | None = None
         self._last_failure = ""
         self._first: tuple[float, float] | None = None
@@ -82,8 +86,10 @@ class History:
         """The reading of a status."""
         state = status.state
         for event in status.events:
-            if isinstance(event, Ran) and event.outcome == "failed":
+            if isinstance(event, Ran):
                 parent = state.queue.tests[event.parent]
+                self._preferences.take(event, parent.seed, parent.recipe)
+            if isinstance(event, Ran) and event.outcome == "failed":
                 summary = failure_text(event.reason, parent.reference, event.output)
                 self._last_failure = f"{event.number}: {summary}; {parent.seed}"
         if self._last_new is None:
@@ -121,6 +127,7 @@ class History:
             share=status.share,
             seconds_left=self._seconds_left(status),
             last_failure=self._last_failure,
+            prefers=self._preferences.short,
         )
 
     def _seconds_left(self, status: Status) -> float | None:

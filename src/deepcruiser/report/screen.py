@@ -33,9 +33,8 @@ def screen(
     else:
         advice = hint(reading)
         name.append(_progress(reading, ascii_only=ascii_only))
-        room = (
-            height - _OTHER_LINES - bool(reading.last_failure) - len(reading.criteria) - (_HINT_LINES if advice else 0)
-        )
+        more = bool(reading.last_failure) + bool(reading.prefers) + len(reading.criteria)
+        room = height - _OTHER_LINES - more - (_HINT_LINES if advice else 0)
         body = Group(
             _counts(reading, max(seconds, reading.seconds)),
             Text(),
@@ -62,7 +61,12 @@ def hint(reading: Reading) -> str:
             "try narrower ranges (--range)"
         )
     if runs >= 200 and failed > runs / 2:
-        return f"{failed / runs:.0%} of the mutants fail: look at some of them first; is the oracle too strict?"
+        return (
+            f"{failed / runs:.0%} of the mutants fail: look at some of them first; is the oracle too strict? "
+            "--severity mild changes less"
+        )
+    if runs >= 200 and not failed:
+        return f"nothing failed in {runs:,} runs: is the oracle too lenient? --severity hard changes more"
     if aside > reading.seeds:
         return (
             f"{aside:,} of {aside + reading.seeds:,} seeds are set aside ({counted(reading.set_aside)}): "
@@ -129,6 +133,8 @@ def _counts(reading: Reading, seconds: float) -> RenderableType:
     kinds.add_row("failing tests", Text(f"{failed:,}" + (f"  ({counted(reading.failed)})" if failed else "")))
     if reading.last_failure:
         kinds.add_row("last of them", Text(printable(reading.last_failure)))
+    if reading.prefers:
+        kinds.add_row("prefers", Text(printable(reading.prefers), style="not bold default"))
     return Group(table, kinds)
 
 

@@ -12,6 +12,7 @@ from deepcruiser.report.sections.comparison import COMPARISON
 from deepcruiser.report.sections.coverage import COVERAGE
 from deepcruiser.report.sections.failures import FAILURES
 from deepcruiser.report.sections.findings import FINDINGS
+from deepcruiser.report.sections.learned import LEARNED
 from deepcruiser.report.sections.mistakes import MISTAKES
 from deepcruiser.report.sections.reproduce import REPRODUCE
 from deepcruiser.report.sections.state_space import STATE_SPACE
@@ -29,6 +30,7 @@ SECTIONS: tuple[Section, ...] = (
     STATE_SPACE,
     UNUSUAL,
     TRANSFORMATIONS,
+    LEARNED,
     REPRODUCE,
 )
 

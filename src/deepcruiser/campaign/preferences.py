@@ -1,0 +1,135 @@
+"""What a campaign came to prefer: the kinds of change, their parameters, how many at once, and the seeds.
+
+It is read off the runs themselves, by comparing the first quarter with the last, so it says the same of any scheduler.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from typing import Any
+
+from deepcruiser.campaign.events import Ran
+from deepcruiser.transformations import to_dict
+from deepcruiser.transformations.severity import parameters, severity
+
+#: Fewer runs say nothing.
+LEAST_RUNS = 64
+#: A share that grew by less than this factor is no preference.
+_GROWN = 1.25
+_SEEDS = 3
+
+
+@dataclass(frozen=True)
+class Preference:
+    """A kind of change: the share of the mutants that it was added to, at first and lately, and typical parameters."""
+
+    kind: str
+    first: float
+    last: float
+    values: dict[str, tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class _Run:
+    seed: str
+    changes: tuple[Any, ...]
+    severity: float
+
+
+class Preferences:
+    """Takes runs in their order."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+
+    def take(self, event: Ran, seed: str, inherited: Sequence[Any]) -> None:
+        """A run of a mutant of this seed; `inherited` is the recipe of the test that it was made from."""
+        self._runs.append(_Run(seed, event.changes, severity((*inherited, *event.changes))))
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough runs to say anything."""
+        return len(self._runs) >= LEAST_RUNS
+
+    @property
+    def quarters(self) -> tuple[list[_Run], list[_Run]]:
+        """The first quarter of the runs, and the last."""
+        size = len(self._runs) // 4
+        return self._runs[:size], self._runs[len(self._runs) - size :]
+
+    @property
+    def kinds(self) -> list[Preference]:
+        """The kinds of change, those that are preferred lately first."""
+        shares = [_shares(runs) for runs in self.quarters]
+        names = sorted({*shares[0], *shares[1]}, key=lambda name: (-shares[1].get(name, 0), name))
+        before, after = map(_values, self.quarters)
+        values = {
+            name: {
+                each: (before.get((kind, each), value), value) for (kind, each), value in after.items() if kind == name
+            }
+            for name in names
+        }
+        return [Preference(name, shares[0].get(name, 0.0), shares[1].get(name, 0.0), values[name]) for name in names]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as JSON holds it: pairs are the first quarter and the last."""
+        first, last = self.quarters
+        kinds = [{"kind": p.kind, "share": [p.first, p.last], "values": p.values} for p in self.kinds]
+        seeds = Counter(run.seed for run in last).most_common(_SEEDS)
+        return {
+            "kinds": kinds,
+            "changes": [fmean(map(_count, runs)) for runs in (first, last)],
+            "severity": [fmean(map(_amount, runs)) for runs in (first, last)],
+            "seeds": [[seed, count / len(last)] for seed, count in seeds],
+            "text": self.text,
+        }
+
+    @property
+    def short(self) -> str:
+        """The kinds that are used most lately, in a few words; empty if there are too few runs."""
+        if not self.known:
+            return ""
+        kinds = ", ".join(f"{p.kind} {p.last:.0%}" for p in self.kinds[:3])
+        return f"{kinds}; {fmean(map(_count, self.quarters[1])):.1f} changes at once"
+
+    @property
+    def text(self) -> str:
+        """What is preferred, in a sentence or two; empty if there are too few runs."""
+        if not self.known:
+            return ""
+        first, last = self.quarters
+        grown = [p for p in self.kinds if p.last > _GROWN * p.first]
+        names = [f"{p.kind} ({p.last:.0%} of the mutants, {p.first:.0%} at first)" for p in grown[:3]]
+        preferred = f"It came to prefer {' and '.join(names)}" if names else "It prefers no transformation to others"
+        changes, amounts = ([fmean(map(of, runs)) for runs in (first, last)] for of in (_count, _amount))
+        often = ", ".join(seed for seed, _ in Counter(run.seed for run in last).most_common(_SEEDS))
+        return (
+            f"{preferred}. A mutant has {changes[1]:.1f} new changes and a severity of {amounts[1]:.2f} "
+            f"({changes[0]:.1f} and {amounts[0]:.2f} at first). The seeds tried most lately: {often}."
+        )
+
+
+def _count(run: _Run) -> int:
+    return len(run.changes)
+
+
+def _amount(run: _Run) -> float:
+    return run.severity
+
+
+def _shares(runs: Sequence[_Run]) -> dict[str, float]:
+    counts = Counter(to_dict(change)["name"] for run in runs for change in run.changes)
+    return {name: count / len(runs) for name, count in counts.items()}
+
+
+def _values(runs: Sequence[_Run]) -> dict[tuple[str, str], float]:
+    """The median of each parameter that says how strong a change is."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in runs:
+        for change in run.changes:
+            for name in parameters(type(change)):
+                found.setdefault((to_dict(change)["name"], name), []).append(float(getattr(change, name)))
+    return {key: float(f"{median(values):.3g}") for key, values in found.items()}

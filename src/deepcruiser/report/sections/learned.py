@@ -1,0 +1,72 @@
+"""What a campaign came to prefer, and its failures by the severity of their recipes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from deepcruiser.campaign.preferences import Preferences
+from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.report.data import ReportData
+from deepcruiser.report.salvage import Record
+from deepcruiser.report.section import Data, Section
+from deepcruiser.transformations.severity import severity
+
+#: Where the bins of severity begin.
+_BINS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
+
+
+class Learned:
+    """The preferences, and the runs and failures by severity. `update` adds the runs read since."""
+
+    def __init__(self, record: Record) -> None:
+        self._record, self._read = record, 0
+        self.preferences = Preferences()
+        self._bins = [[0, 0] for _ in _BINS]
+        self.update()
+
+    def update(self) -> None:
+        """Add the runs that the record has read since."""
+        for event in self._record.runs[self._read :]:
+            assert isinstance(self._record, CampaignRecord), "what was salvaged has no runs"
+            parent = self._record.tests[event.parent]
+            self.preferences.take(event, parent.seed, parent.recipe)
+            counts = self._bins[bisect_right(_BINS, severity((*parent.recipe, *event.changes)) + 1e-9) - 1]
+            counts[0] += event.outcome != "rejected"
+            counts[1] += event.outcome == "failed"
+        self._read = len(self._record.runs)
+
+    def to_dict(self) -> dict[str, Any] | None:
+        """What the section shows; None if there are too few runs."""
+        if not self.preferences.known:
+            return None
+        ends = [f"{low:g} to {high:g}" for low, high in pairwise(_BINS)] + [f"from {_BINS[-1]:g}"]
+        bins = [
+            {"severity": name, "runs": runs, "failed": failed}
+            for name, (runs, failed) in zip(ends, self._bins, strict=True)
+            if runs
+        ]
+        return {**self.preferences.to_dict(), "bins": bins}
+
+
+def _data(report: ReportData) -> list[dict[str, Any] | None]:
+    return [each.fold(Learned).to_dict() for each in report.campaigns]
+
+
+def _shown(data: Data) -> bool:
+    return any(data["learned"])
+
+
+def _text(data: Data) -> Iterator[str]:
+    for campaign, learned in zip(data["campaigns"], data["learned"], strict=True):
+        if learned:
+            name = f"{campaign['name']}: " if len(data["campaigns"]) > 1 else ""
+            yield f"{name}{learned['text']}"
+            yield f"{'severity':14} {'runs':>8} {'failed':>8}"
+            for row in learned["bins"]:
+                yield f"  {row['severity']:12} {row['runs']:8,} {row['failed']:8,}"
+
+
+LEARNED = Section("learned", "What it learned", _data, text=_text, shown=_shown)
