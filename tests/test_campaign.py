@@ -335,3 +335,22 @@ def test_a_campaign_prints_itself(tmp_path: Path) -> None:
         dc.InputError, match=rf"there is no failing test 99 in '{tmp_path}', which has {len(campaign.failed)}"
     ):
         campaign[99]
+
+
+def test_equal_mutants_of_a_batch_are_run_once(tmp_path: Path) -> None:
+    class Counting(toy.Reader):
+        batches: list[list[str]] = []  # noqa: RUF012
+
+        def run(self, batch: Any) -> list[dc.Run]:
+            self.batches.append(list(batch))
+            return super().run(batch)
+
+    same = [toy.Text("a", "ab()"), toy.Text("b", "ab()"), toy.Text("c", "[a]b")]
+    record = toy.campaign(tmp_path, same, system=Counting(), runs=64)
+    assert all(len(set(batch)) == len(batch) for batch in Counting.batches if len(batch) > 4)
+    assert [event.outcome for event in record.seeds] == ["kept"] * 3
+    made = [
+        record.inputs.make(("a", "b", "c")[-1 - test.parent], test.changes) for test in record.runs if test.parent < 0
+    ]
+    assert len(set(made)) < len(made)
+    assert toy.rows(tmp_path)["runs"]

@@ -156,7 +156,17 @@ typed_mutations = st.builds(
 )
 
 
-@given(typed, st.none() | typed_mutations)
+@st.composite
+def typed_others(draw: st.DrawFn) -> dc.Mutations:
+    """Some kinds of text or series, with ranges."""
+    ready, kinds = draw(st.sampled_from([(dc.Mutations.text, text.KINDS), (dc.Mutations.series, series.KINDS)]))
+    names = draw(st.lists(st.sampled_from([kind.__name__ for kind in kinds]), min_size=1, unique=True))
+    ends = st.dictionaries(st.just("share"), st.tuples(numbers, numbers), min_size=1)
+    made: dc.Mutations = ready(draw(st.dictionaries(st.sampled_from(names), ends)), kinds=names)
+    return made
+
+
+@given(typed, st.none() | typed_mutations | typed_others())
 def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutations: dc.Mutations | None) -> None:
     if mutations is not None:
         values["mutations"] = mutations_component(mutations)
@@ -165,8 +175,8 @@ def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutati
     assert (program, command, words[-2:]) == ("deepcruiser", "fuzz", ["-o", "runs/my folder"])
     options = fuzz_command.make_context("fuzz", words).params
     cli_only = ("output", "workers", "plain", "serve", "as_json_lines", "paper", "max_findings", "max_wrong_seeds")
-    for name in cli_only:
-        del options[name]
+    for name in (*cli_only, "quiet", "verbose", "cluster"):
+        options.pop(name, None)
     scheduler, aim, pick = (options.pop(name) for name in ("scheduler", "aim", "pick"))
     severity = options.pop("severity")
     options["severity"] = severity if severity in LEVELS else float(severity)

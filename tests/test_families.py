@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,7 +31,10 @@ from deepcruiser.transformations import (
     Transformation,
     Trim,
     allowed,
+    series,
+    text,
 )
+from deepcruiser.transformations.families import NOT_FOR
 
 
 def literally(applied: frozenset[type], available: tuple[type, ...]) -> set[type]:
@@ -108,3 +112,11 @@ def test_a_stranger_is_refused() -> None:
         allowed([3])
     with pytest.raises(InputError, match="float is in no family"):
         allowed([], (float,))
+
+
+def test_tasks_are_those_of_kinds_that_exist_and_the_documentation_names_them() -> None:
+    kinds = {kind.__name__ for kind in (*PAPER, *EXTRA, *text.KINDS, *series.KINDS)}
+    assert {*NOT_FOR} <= kinds
+    page = (Path(__file__).parents[1] / "docs/transformations.md").read_text(encoding="utf-8")
+    table = page.partition("## Which task they suit")[2].partition("\n## ")[0]
+    assert {name for name in kinds if f"`{name}`" in table} == {*NOT_FOR, "Telephone"}

@@ -39,14 +39,7 @@ class Mutations:
     @classmethod
     def sound(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Those of sound by name, the paper's nine unless named; `AddBackgroundNoise` needs a folder in its ranges."""
-        by_name = {kind.__name__.lower(): kind for kind in PAPER + EXTRA}
-        chosen = {kind.__name__.lower(): kind for kind in PAPER} if kinds is None else {}
-        for name in kinds or ():
-            if name.lower() not in by_name:
-                names = ", ".join(kind.__name__ for kind in by_name.values())
-                raise InputError(f"unknown transformation {name!r}; choose from: {names}")
-            chosen[name.lower()] = by_name[name.lower()]
-        return cls(tuple(kind for name, kind in by_name.items() if name in chosen), ranges=ranges or {})
+        return cls(PAPER if kinds is None else _named(kinds, PAPER + EXTRA), ranges=ranges or {})
 
     @classmethod
     def all_of_sound(cls) -> Self:
@@ -54,14 +47,23 @@ class Mutations:
         return cls(PAPER + EXTRA)
 
     @classmethod
-    def series(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+    def series(
+        cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None
+    ) -> Self:
         """Those of numeric series, arrays [time] or [time, channels]: noise, other swings, warped time, losses."""
-        return cls(series.KINDS, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
+        chosen = series.KINDS if kinds is None else _named(kinds, series.KINDS)
+        return cls(chosen, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
 
     @classmethod
-    def text(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
+    def text(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None) -> Self:
         """Those of text: typing errors, capitals, filler words, spaces and punctuation."""
-        return cls(text.KINDS, text.FAMILIES, text.UNAFFECTED, text.TextValidity().reason, ranges or {})
+        return cls(
+            text.KINDS if kinds is None else _named(kinds, text.KINDS),
+            text.FAMILIES,
+            text.UNAFFECTED,
+            text.TextValidity().reason,
+            ranges or {},
+        )
 
     def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
         """The kinds that may follow those applied; none when the test is spent."""
@@ -113,3 +115,13 @@ class Mutations:
                 "text and numeric series, use mutations=Mutations.text() or Mutations.series(), or --mutations text "
                 "or --mutations series"
             )
+
+
+def _named(names: Iterable[str], known: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The kinds with these names, in their own order; capitals do not matter."""
+    by_name = {kind.__name__.lower(): kind for kind in known}
+    for name in (names := list(names)):
+        if name.lower() not in by_name:
+            raise InputError(f"unknown transformation {name!r}; choose from: {', '.join(k.__name__ for k in known)}")
+    wanted = {name.lower() for name in names}
+    return tuple(kind for name, kind in by_name.items() if name in wanted)

@@ -294,8 +294,9 @@ class CampaignSpec:
         kinds = self.mutations.parameters.get("kinds")
         ranges = {name: dict(some) for name, some in self.mutations.parameters.get("ranges", {}).items()}
         noise = ranges.get("AddBackgroundNoise", {}).pop("folder", None)
-        if self.mutations.type == "sound" and kinds != default.mutations.parameters["kinds"]:
-            options["transformations"] = ",".join(kinds or ())
+        ready = {"text": Mutations.text(), "series": Mutations.series()}.get(self.mutations.type, Mutations())
+        if self.mutations.type != "own" and kinds not in (None, [kind.__name__ for kind in ready.kinds]):
+            options["transformations"] = ",".join(kinds)
         if noise:
             options["noise"] = noise
         texts = (f"{kind}.{name}={_number(a)},{_number(b)}" for kind in ranges for name, (a, b) in ranges[kind].items())

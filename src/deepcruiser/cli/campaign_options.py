@@ -107,7 +107,8 @@ def judging_options(command: Command) -> Command:
             "ranges",
             multiple=True,
             metavar="RANGE",
-            help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40; repeatable.",
+            help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40 or Typos.share=0.1,0.2; "
+            "repeatable.",
         ),
         click.option("--mutations", metavar="NAME", help="Mutations for other inputs: text, series, or FILE.py:NAME."),
         click.option(
@@ -159,9 +160,14 @@ def spec_from(
         "disagreement": disagreement or None,
         "oracle": oracle,
     }
-    sound = _sound(transformations, noise, ranges) if mutations is None else None
-    if mutations is not None and (transformations is not None or noise is not None or ranges):
-        raise click.UsageError("--transformations, --noise and --range are for audio and do not go with --mutations")
+    chosen = None
+    if mutations in CHOOSABLE:
+        chosen = _chosen(mutations, transformations, noise, ranges)
+        mutations = None
+    elif transformations is not None or noise is not None or ranges:
+        raise click.UsageError(
+            f"--transformations, --noise and --range do not go with --mutations {mutations}: it brings its own"
+        )
     return CampaignSpec(
         system=system,
         data=data,
@@ -169,7 +175,7 @@ def spec_from(
         oracle=_oracle(limits, against, normalise),
         oracle_source=oracle,
         against_system=against_system,
-        mutations=mutations_component(sound or Mutations()),
+        mutations=mutations_component(chosen or Mutations()),
         limit_seconds=limit_seconds or None,
         validity=not no_validity,
         **fields,
@@ -318,31 +324,43 @@ def _tolerance(text: str) -> tuple[float, bool]:
     return (limit / 100 if relative else limit), relative
 
 
-def _sound(transformations: str | None, noise: str | None, given: tuple[str, ...]) -> Mutations:
-    names = None if transformations is None else [name.strip() for name in transformations.split(",")]
-    if transformations == "all":
-        names = [kind.__name__ for kind in PAPER + EXTRA if kind is not AddBackgroundNoise or noise is not None]
+#: The mutations whose kinds and ranges can be chosen; None are those of sound.
+CHOOSABLE = (None, *READY_MADE)
+
+
+def _chosen(mutations: str | None, transformations: str | None, noise: str | None, given: tuple[str, ...]) -> Mutations:
+    """Some kinds of sound, text or series, with ranges of their parameters."""
+    if noise is not None and mutations is not None:
+        raise click.UsageError(f"--noise is for sound, and does not go with --mutations {mutations}")
+    ready = Mutations.all_of_sound() if mutations is None else READY_MADE[mutations]()
     background = AddBackgroundNoise.__name__
+    names = None if transformations is None else list(_listed(transformations))
+    if transformations == "all":
+        names = [kind.__name__ for kind in ready.kinds if kind is not AddBackgroundNoise or noise is not None]
     if noise is not None:
         names = [*(names or [kind.__name__ for kind in PAPER]), background]
     elif names is not None and background.lower() in [name.lower() for name in names]:
         raise click.UsageError("AddBackgroundNoise needs recordings: --noise FOLDER")
     ranges: dict[str, dict[str, Any]] = {}
     for text in given:
-        kind, name, values = _range(text)
+        kind, name, values = _range(text, ready.kinds)
         ranges.setdefault(kind.__name__, {})[name] = values
     if noise is not None:
         ranges.setdefault(background, {})["folder"] = os.path.abspath(noise)
-    return Mutations.sound(names, ranges)
+    return Mutations.sound(names, ranges) if mutations is None else READY_MADE[mutations](ranges, kinds=names)
 
 
-def _range(text: str) -> tuple[Any, str, tuple[float, float]]:
+def _range(text: str, kinds: tuple[Any, ...]) -> tuple[Any, str, tuple[float, float]]:
     """A kind, its parameter and the range, from `AddWhiteNoise.snr_db=25,40`."""
-    by_name = {kind.__name__.lower(): kind for kind in PAPER + EXTRA}
+    by_name = {kind.__name__.lower(): kind for kind in kinds}
     where, _, ends = text.partition("=")
     kind, _, name = where.strip().partition(".")
     try:
         low, high = map(float, ends.split(","))
-        return by_name[kind.lower()], name, (low, high)
-    except (KeyError, ValueError):
+        if not name:
+            raise ValueError
+    except ValueError:
         raise InputError(f"--range {text!r} is not of the form AddWhiteNoise.snr_db=25,40") from None
+    if kind.lower() not in by_name:
+        raise InputError(f"--range {text!r}: there is no {kind!r}; choose from {_names(kinds)}")
+    return by_name[kind.lower()], name, (low, high)

@@ -16,6 +16,7 @@ from deepcruiser.cli.output import say
 from deepcruiser.systems import BUILT_IN
 from deepcruiser.systems.by_suffix import ADAPTERS
 from deepcruiser.transformations import EXTRA, PAPER
+from deepcruiser.transformations.families import NOT_FOR
 
 Rows = Iterable[tuple[str, str, str]]
 
@@ -48,7 +49,9 @@ def _transformations() -> Rows:
     for group, kinds in groups.items():
         for kind in kinds:
             ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in kind.RANGES.items())
-            yield kind.__name__, group, _first(kind) + (f" Drawn: {ranges}." if ranges else "")
+            words = _first(kind) + (f" Drawn: {ranges}." if ranges else "")
+            unfit = NOT_FOR.get(kind.__name__)
+            yield kind.__name__, group, words + (f" Not for: {', '.join(unfit)}." if unfit else "")
 
 
 def _systems() -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deepcruiser.errors import InputError
@@ -28,6 +28,31 @@ EXTRA: Kinds = (Telephone, AddBackgroundNoise, Reverb)
 
 #: The families S of the rule, each with the extra transformations that change the same property.
 FAMILIES: tuple[Kinds, ...] = ((*VOLUME, Telephone), SPEED, (*CLEARNESS, AddBackgroundNoise, Reverb))
+
+#: Tasks whose right answer a transformation may change, so that what looks like a failure may be none.
+NOT_FOR: Mapping[str, tuple[str, ...]] = {
+    "ChangeVolume": ("loudness",),
+    "LowPassFilter": ("enhancement of full bandwidth",),
+    "PitchShift": ("speaker recognition", "emotion", "music"),
+    "ChangeSpeed": ("emotion", "music", "enhancement"),
+    "ExtractHarmonic": ("music", "enhancement"),
+    "DRC": ("loudness", "emotion", "enhancement"),
+    "Trim": ("enhancement",),
+    "Reverb": ("enhancement",),
+    "AddWhiteNoise": ("noise level",),
+    "AddBackgroundNoise": ("noise level", "sound events"),
+    "Typos": ("single words", "spelling"),
+    "SwapLetters": ("single words", "spelling"),
+    "DropLetters": ("single words", "spelling"),
+    "ChangeCase": ("names",),
+    "FillerWords": ("single words", "formality"),
+    "DropPunctuation": ("punctuation",),
+    "Scale": ("level",),
+    "Offset": ("level",),
+    "TimeWarp": ("rate",),
+    "DropGap": ("faults of sensors",),
+    "DropSamples": ("faults of sensors",),
+}
 
 
 def allowed(

@@ -58,12 +58,14 @@ class LocalExecutor(Executor):
         """Run the system on inputs that were made."""
         for mutant, each in zip(mutants, made, strict=True):
             self._inputs.note(mutant.seed, mutant.recipe, each.value)
-        values = [each.value for each in made if not each.invalid and each.problem is None]
-        results = iter(run_all(self._system, values, limit_seconds=self._limit_seconds))
+        # Equal inputs, which changes of texts often give, are run once.
+        values = {each.digest: each.value for each in made if not each.invalid and each.problem is None}
+        runs = run_all(self._system, list(values.values()), limit_seconds=self._limit_seconds)
+        results = dict(zip(values, runs, strict=True))
         return [
             Execution(each.digest, each.invalid, problem=each.problem)
             if each.invalid or each.problem is not None
-            else execution(each.digest, next(results), self._model)
+            else execution(each.digest, results[each.digest], self._model)
             for each in made
         ]
 
