@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import stat
@@ -56,6 +57,14 @@ def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8-sig") -> s
         raise FileError(f"cannot read {name!r}: byte {error.start} is not UTF-8; save it as UTF-8") from None
     except (OSError, ValueError) as error:  # the latter for impossible names
         raise FileError(f"cannot read {name!r}: {reason(error)}") from None
+
+
+def parse_json(text: str | bytes) -> Any:
+    """A value in JSON; one that is nested too deeply for the parser is a ValueError too."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def read_array(file: IO[bytes], size: int) -> npt.NDArray[Any]:

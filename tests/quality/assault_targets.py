@@ -263,6 +263,14 @@ def ran(system: Any, size: int) -> Any:
     return digest_of(run.output), digest_of(run.traced.states)
 
 
+def torchscript(folder: Path) -> None:
+    import torch
+
+    torch.manual_seed(1)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.LSTM(6, 5, batch_first=True)).eval()
+    torch.jit.trace(net, torch.zeros(1, 7, 4), check_trace=False).save(folder / "net.pt")
+
+
 def tflite(folder: Path) -> None:
     import torch
 
@@ -401,6 +409,9 @@ ATTACKS: dict[str, Attack] = {
             lambda folder: ran(dc.OnnxSystem(folder / "net.onnx"), 4),
         ),
         5 * bool(find_spec("onnxruntime")),
+    ),
+    "networks: TorchScript": Attack(
+        Files(torchscript, lambda folder: ran(dc.TorchScriptSystem(folder / "net.pt"), 4), checked=True), 3
     ),
     "networks: TFLite": Attack(
         Files(tflite, lambda folder: ran(dc.TfliteSystem(folder / "net.tflite"), 4)),

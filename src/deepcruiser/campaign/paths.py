@@ -21,6 +21,7 @@ from deepcruiser.campaign.executors.local import run_all
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import InputError
+from deepcruiser.reading import parse_json
 from deepcruiser.trace import Run, System, Trace
 
 FOLDER = "paths"
@@ -79,11 +80,11 @@ def keep_paths(record: CampaignRecord, system: System, tests: Iterable[FailedTes
 def read_paths(folder: Path, test: FailedTest, model: AbstractModel) -> Paths | None:
     """The paths of a failing test, if they were kept, of this test and on this model."""
     try:
-        data = json.loads((folder / FOLDER / f"{test.number:06}.json").read_bytes())
+        data = parse_json((folder / FOLDER / f"{test.number:06}.json").read_bytes())
         if (data["sha256"], data["model"]) != (test.digest, model.fingerprint):
             return None
         return Paths(*(_read(data[which], model) for which in ("seed", "test")))
-    except (OSError, ValueError, KeyError, TypeError):
+    except Exception:  # a damaged file may hold anything
         return None
 
 

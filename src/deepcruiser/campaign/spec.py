@@ -19,6 +19,7 @@ from deepcruiser.campaign.scheduler import PICK, SELECT, Chains, OneChange, Sche
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
+from deepcruiser.reading import parse_json
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations.severity import budget
 from deepcruiser.value_oracles import Keywords, SignalToDistortion, Tolerance
@@ -219,9 +220,10 @@ class CampaignSpec:
     @classmethod
     def from_json(cls, text: str) -> Self:
         try:
-            return cls.from_dict(json.loads(text))
-        except json.JSONDecodeError as error:
+            data = parse_json(text)
+        except ValueError as error:
             raise InputError(f"the campaign's spec is not valid JSON: {error}") from None
+        return cls.from_dict(data)
 
     def to_toml(self) -> str:
         import tomli_w
@@ -231,9 +233,10 @@ class CampaignSpec:
     @classmethod
     def from_toml(cls, text: str) -> Self:
         try:
-            return cls.from_dict(tomllib.loads(text))
-        except tomllib.TOMLDecodeError as error:
+            data = tomllib.loads(text)
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(f"the campaign's spec is not valid TOML: {error}") from None
+        return cls.from_dict(data)
 
     def command_line(self, folder: str, *, program: str = "deepcruiser") -> str:
         """What to type to start the campaign, or to resume it."""

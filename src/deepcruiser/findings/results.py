@@ -18,6 +18,7 @@ from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.leaving import leaving
 from deepcruiser.findings.region import parting
 from deepcruiser.findings.shrink import Shrunk, Threshold, shrink
+from deepcruiser.reading import parse_json
 from deepcruiser.serialise import summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict, to_dict
@@ -37,14 +38,14 @@ def read_shrunk(record: CampaignRecord, *, system: str) -> dict[int, Shrunk]:
     if not path.is_file():
         return {}
     try:
-        data = json.loads(path.read_bytes())
+        data = parse_json(path.read_bytes())
         digests = {test.number: test.digest for test in record.failed}
         return {
             entry["number"]: _from_dict(entry, record.kinds)
             for entry in data.get(system, ())
             if digests.get(entry["number"]) == entry["of"]
         }
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except Exception as error:  # a damaged file may hold anything
         raise FileError(f"{str(path)!r} is damaged ({error!r}): delete it, and the tests are shrunk again") from None
 
 
@@ -119,7 +120,7 @@ def fingerprint(system: System) -> str:
 
 def _write(record: CampaignRecord, known: Mapping[int, Shrunk], system: str) -> None:
     path = record.folder / SHRUNK
-    data = json.loads(path.read_bytes()) if path.is_file() else {}
+    data = parse_json(path.read_bytes()) if path.is_file() else {}
     data[system] = [_to_dict(each, record[each.number].digest) for _, each in sorted(known.items())]
     with atomic_write(path) as file:
         file.write(json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace"))

@@ -26,6 +26,7 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError, Mismatch
 from deepcruiser.findings.corpus import write_input
 from deepcruiser.findings.finding import Finding
 from deepcruiser.oracles import Oracle
+from deepcruiser.reading import parse_json
 from deepcruiser.serialise import decode, digest_of, encode, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict
@@ -86,9 +87,9 @@ class Suite:
             if unknown := set(known) - {case.id for case in cases}:
                 raise FileError(f"{str(folder / KNOWN)!r} lists {min(unknown)!r}, which the suite does not have")
             return cls(folder, data["system"], data["directory"], data["limit_seconds"] or None, oracle, tuple(cases))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, DeepCruiserError):
-                raise
+        except DeepCruiserError:
+            raise
+        except Exception as error:  # a damaged file may hold anything
             raise FileError(f"{str(folder / SUITE)!r} is damaged, or of another version ({error!r})") from None
 
 
@@ -178,7 +179,7 @@ def _suite_data(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileError(f"there is no suite in {str(folder)!r}: it has no {SUITE}")
     try:
-        data: dict[str, Any] = json.loads(path.read_bytes())
+        data: dict[str, Any] = parse_json(path.read_bytes())
         version = data["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"{str(path)!r} is not what `deepcruiser export --suite` writes ({error!r})") from None
@@ -188,7 +189,7 @@ def _suite_data(folder: Path) -> dict[str, Any]:
 
 
 def _case(folder: Path, files: Mapping[str, str], name: str, known: Mapping[str, str]) -> Case:
-    data = json.loads(_unchanged(folder, files, name).read_bytes())
+    data = parse_json(_unchanged(folder, files, name).read_bytes())
     path = _unchanged(folder, files, data["input"])
     return Case(
         data["id"], data["title"], data["why"], path, data["kind"], _symptom(data), decode(data["expected"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.errors import DeepCruiserError
+from deepcruiser.reading import parse_json
 from deepcruiser.transformations import from_dict
 
 _UNKNOWN = CampaignSpec(guide=Component("unknown"), oracle=Component("unknown"), mutations=Component("unknown"))
@@ -50,8 +50,8 @@ def salvage(folder: Path, error: DeepCruiserError) -> SalvagedRecord | None:
     failed, unreadable = [], 0
     for path in sorted(folder.glob("failed/*.json")):
         try:
-            failed.append(_failed_test(json.loads(path.read_bytes())))
-        except (OSError, ValueError, KeyError, TypeError, DeepCruiserError):
+            failed.append(_failed_test(parse_json(path.read_bytes())))
+        except Exception:  # a damaged file may hold anything
             unreadable += 1
     if not failed:
         return None
