@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable
 from typing import IO, Any
 
@@ -67,6 +65,9 @@ def _fail(message: str, *, word: str = "error: ", status: int = WRONG_USE) -> in
 
 def _details() -> str:
     """Write the traceback to a file, and say where."""
+    import tempfile  # both only for the unexpected
+    import traceback
+
     try:
         with tempfile.NamedTemporaryFile(
             "w", prefix="deepcruiser-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
