@@ -267,8 +267,9 @@ def torchscript(folder: Path) -> None:
     import torch
 
     torch.manual_seed(1)
-    net = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.LSTM(6, 5, batch_first=True)).eval()
-    torch.jit.trace(net, torch.zeros(1, 7, 4), check_trace=False).save(folder / "net.pt")
+    net: Any = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.LSTM(6, 5, batch_first=True)).eval()
+    trace: Any = torch.jit.trace
+    trace(net, torch.zeros(1, 7, 4), check_trace=False).save(folder / "net.pt")
 
 
 def tflite(folder: Path) -> None:
