@@ -29,7 +29,7 @@ from tests.test_architecture import LAYERS
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 #: Results are of experiments that take their time; their commands are not run here.
-RUN = [ROOT / "README.md", *(page for page in PAGES if not page.stem.startswith("results"))]
+RUN = [ROOT / "README.md", *(page for page in PAGES if not page.stem.startswith(("found", "results")))]
 OTHERS = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/README.md")
 ALL = [ROOT / "README.md", *PAGES, *(ROOT / name for name in OTHERS)]
 
