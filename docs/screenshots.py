@@ -15,7 +15,7 @@ from deepcruiser.report.page import write_page
 HERE = Path(__file__).parent
 #: Name, colours, and what has to be at the upper edge.
 PICTURES = (("report-summary", "light", "summary"), ("report-failure", "light", "failures"))
-LARGEST = 200_000
+LARGEST = 450_000
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def picture(chromium: Any, path: Path, colours: str, section: str) -> None:
     features = [{"name": "prefers-color-scheme", "value": colours}]
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     chromium.execute_script("document.getElementById(arguments[0]).scrollIntoView()", section)
-    time.sleep(1)  # for the waveforms
+    time.sleep(2)  # for the spectrograms
     path.write_bytes(chromium.get_screenshot_as_png())
     size = path.stat().st_size
     print(f"{path}: {size / 1000:.0f} kB")

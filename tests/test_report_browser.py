@@ -312,6 +312,12 @@ def test_the_address_has_the_filters_and_the_open_test(opened: Callable[[str], A
     browser.get(address)
     assert texts(browser, "tr.row td:first-child") == before
     assert browser.execute_script("return document.querySelector('.detail').id") == f"test-{before[0]}-details"
+    top = "return document.querySelector(arguments[0]).getBoundingClientRect().top"
+    eventually(lambda: 0 <= browser.execute_script(top, f"#test-{before[0]}") < 200)
+    finding = page_data(pages["sounds"])["findings"][-1]["id"]
+    browser.get("about:blank")
+    browser.get(f"{pages['sounds'].as_uri()}#finding-{finding}")
+    eventually(lambda: 0 <= browser.execute_script(top, f"#finding-{finding}") < 700)
     last = page_data(pages["sounds"])["failures"][-1]["number"]
     browser.execute_script("location.hash = arguments[0]", f"#test-{last}")  # as someone follows a link
     eventually(lambda: browser.find_elements("css selector", f"#test-{last}-details"))

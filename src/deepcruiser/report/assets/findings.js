@@ -6,6 +6,9 @@ const findingsView = { all: false };
 
 function drawFindings(data, sounds) {
   const tests = new Map(data.failures.map((test) => [`${test.campaign} ${test.number}`, test]));
+  const linked = data.findings.findIndex((finding) => location.hash === `#finding-${finding.id}`);
+  findingsView.all ||= linked >= CARDS;
+  findingsView.draw = () => drawFindings(data, sounds);
   const shown = findingsView.all ? data.findings : data.findings.slice(0, CARDS);
   const cards = shown.map((finding) => findingCard(finding, tests, data, sounds));
   document.getElementById("findings-cards").replaceChildren(...cards);
@@ -16,7 +19,7 @@ function drawFindings(data, sounds) {
       class: "quiet",
       onclick: () => {
         findingsView.all = true;
-        drawFindings(data, sounds);
+        findingsView.draw();
       },
     },
     `Show all ${number.format(data.findings.length)}`,
@@ -67,6 +70,12 @@ function example(test, data, sounds) {
   return parts;
 }
 
+addEventListener("hashchange", () => {
+  const place = location.hash.slice(1);
+  if (!place.startsWith("finding-") || !findingsView.draw) return;
+  if (!document.getElementById(place)) findingsView.draw();
+  document.getElementById(place)?.scrollIntoView();
+});
 registerSection("findings", drawFindings, {
   inUse: () => Boolean(document.activeElement?.closest("#findings")) || isPlaying(),
   chart: false,

@@ -56,6 +56,8 @@
     drawAll((section) => section.chart);
   });
   setTheme(["light", "dark"].includes(stored.get()) ? stored.get() : "");
+  // What the address names is there only now.
+  if (location.hash) setTimeout(() => document.getElementById(location.hash.slice(1).split("&")[0])?.scrollIntoView());
 
   if (!data.live) return;
   async function poll() {
