@@ -326,9 +326,12 @@ def _check_seeds(events: Sequence[Seeded], state: State) -> None:
     if not kept:
         first, reasons = events[0], Counter(event.reason for event in events)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
+        remedy = ""
+        if any(event.reason == "failed already" for event in events):
+            remedy = "; against='output' (--against output) compares with the system's own answers instead"
         raise InputError(
             f"none of the {len(events):,} seeds can be used ({counts}); the first, {first.seed!r}: {first.reason} "
-            f"({summarise(first.output)})"
+            f"({summarise(first.output)}){remedy}"
         )
     if state.model is None or len(state.model.states) == len(state.model.initial):
         return

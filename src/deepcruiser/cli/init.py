@@ -90,7 +90,12 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
         raise InputError(
             f"{source} cannot run the first {len(items)} inputs: {kind}{error}"
-            + (f"; mend {name}, then run deepcruiser init {source} --data {data}" if adapter else "")
+            + (
+                f"; mend {name}, then run deepcruiser init {source} --data {data}; or remove it, and give --features "
+                "and --transcribe"
+                if adapter
+                else ""
+            )
         ) from error
     values = _project(source, data, train or data, input_of(items[0]), runs)
     with atomic_write(PROJECT) as file:
@@ -99,6 +104,11 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         say(json.dumps({"system": source, "project": PROJECT, "values": values}, indent=2))
         return
     _report(system, items, runs)
+    texts = [getattr(item, "text", None) for item in items]
+    if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
+        say("note: none of these answers is right; are rate, features and transcribe those of the network's training?")
+    if train is None:
+        say("note: without --train, profile and cover run the same inputs, which then cover everything")
     say(f"Wrote {PROJECT}{f' and {name}' if adapter else ''}. Next: deepcruiser profile, then cover, then fuzz")
 
 
@@ -166,7 +176,7 @@ def _project(source: str, data: str, train: str, value: Any, runs: list[Run]) ->
     values: dict[str, Any] = {"system": source, "train": train, "data": data}
     traces = [run.trace for run in runs if run.trace is not None]
     if traces:
-        size = min(traces[0].size, traces[0].input_size)
+        size = traces[0].size
         values |= {"profile": f"{name}.profile", "partitions": 20} | ({"components": size} if size < 3 else {})
     else:
         values["guide"] = "none"

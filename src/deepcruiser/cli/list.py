@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from deepcruiser.campaign.learned import Learned
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.scheduler import PICK, SELECT
+from deepcruiser.campaign.scheduler import PICK, SELECT, Chains
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.systems import BUILT_IN
@@ -78,15 +79,26 @@ def _criteria() -> Rows:
     yield "BTCov", group, "the share of the model's transitions between two states"
     yield "ISCov", group, "the share of the model's pairs of a state and an input in it"
     yield "WICov", group, "like ISCov, weighted by the probabilities of the successors visited"
-    yield "random", "baselines, for --guide", "keeps as many mutants as the guide would, chosen at random"
-    yield "none", "baselines, for --guide", "keeps nothing"
+    for name, text in _KEEP.items():
+        yield name, "which mutants are kept, for --keep", text
+
+
+_KEEP = {
+    "coverage+distance": "those that increase the criteria of --guide, and those that come nearer to failing",
+    "coverage": "those that increase the criteria",
+    "random": "as many as these would be, chosen at random",
+    "none": "none",
+}
 
 
 def _schedulers() -> Rows:
+    group = "how the next mutant is chosen, --scheduler"
+    yield "learned", group, _first(Learned)
+    yield "chains", group, _first(Chains)
     for name, select in SELECT.items():
-        yield name, "how the next test is chosen, --scheduler", _first(select)
+        yield name, group, _first(select)
     for name, pick in PICK.items():
-        yield name, "how its transformation is chosen, --pick", _first(pick)
+        yield name, "how its transformation is chosen, --pick; not for learned and chains", _first(pick)
 
 
 def _first(kind: Any) -> str:
