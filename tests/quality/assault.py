@@ -17,6 +17,7 @@ Cases run in a child process, many of them in one, with a time limit each. A log
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import resource
@@ -167,16 +168,17 @@ class Worker:
         line = child.stdout.readline()
         if not line:
             status = child.wait()
-            self._child = None
+            self.close()
             return number, name, "traceback", f"the process ended with {status}"
         answer = json.loads(line)
         return answer[0], answer[1], answer[2], answer[3]
 
     def close(self) -> None:
         if self._child is not None:
-            os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
-            self._child = None
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._child.pid, signal.SIGKILL)
+            with contextlib.suppress(BrokenPipeError), self._child:  # closes its pipes
+                self._child = None
 
 
 def assault(
