@@ -19,6 +19,7 @@ import soundfile as sf
 
 import deepcruiser as dc
 from deepcruiser.campaign.spec import CampaignSpec
+from deepcruiser.cli import project
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.findings.groups import group_by
 from deepcruiser.findings.suite import Suite
@@ -333,6 +334,7 @@ NEMO = "".join(
     for n in range(3)
 )
 TSV = "path\tsentence\n" + "".join(f"{n}.wav\tone two\n" for n in range(3))
+PROJECT = 'system = "a.py:b"\nruns = 100\n[targets.ci]\nruns = 10\nfolder = "runs/ci"\n[targets.all]\nseed = 3\n'
 SPEC = CampaignSpec(system="a.py:b", data="seeds/", runs=100, until_coverage=0.5)
 
 
@@ -393,6 +395,9 @@ ATTACKS: dict[str, Attack] = {
     "campaigns: report": Attack(Files(campaign, report, checked=True, damaged=("campaign.db", "abstract.model")), 4),
     "campaigns: without a database": Attack(Files(without_database, report, refused=True), 3),
     "campaigns: resumed": Attack(Files(campaign, resumed, checked=True, damaged=("campaign.db",)), 2),
+    "specs and suites: project file": Attack(
+        Files(written("a.toml", PROJECT), lambda folder: str(project.read(folder / "a.toml", (), "ci"))), 2
+    ),
     "specs and suites: TOML": Attack(
         Files(written("a.toml", SPEC.to_toml()), lambda folder: CampaignSpec.from_toml(text_in(folder / "a.toml"))), 4
     ),

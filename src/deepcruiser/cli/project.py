@@ -116,11 +116,13 @@ def read(path: Path, table: tuple[str, ...], target: str | None) -> tuple[dict[s
     try:
         text = path.read_text(encoding="utf-8")
         data: Any = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileError(f"cannot read {path}: {error}") from None
     for key in table:
-        data = data.get(key, {})
-    targets = data.pop("targets", {})
+        data = data.get(key, {}) if isinstance(data, dict) else None
+    targets = data.pop("targets", {}) if isinstance(data, dict) else None
+    if not isinstance(targets, dict) or not all(isinstance(each, dict) for each in targets.values()):
+        raise FileError(f"cannot read {path}: {'.'.join((*table, 'targets'))} must be tables, a table for each target")
     names = {**{each.name: str(each.type) for each in fields(CampaignSpec)}, **OWN}
     tables: list[tuple[tuple[str, ...], Any]] = [((), data), *((("targets", name), targets[name]) for name in targets)]
     for place, values in tables:

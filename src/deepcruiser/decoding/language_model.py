@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepcruiser.errors import FileError
+from deepcruiser.reading import open_regular
 
 #: How a binary file of KenLM begins; its counts of n-grams follow the header, and its words stand at the end.
 _MAGIC = b"mmap lm http://kheafield.com/code format version"
@@ -32,7 +33,7 @@ def read_language_model(path: str | os.PathLike[str]) -> LanguageModel:
     """The language model in a binary file that KenLM's `build_binary` wrote, of any of its data structures."""
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             begin = file.read(_COUNTS + 8)
             if begin.startswith((b"\\data\\", b"\n\\data\\")):
                 raise FileError(f"{name!r} is an ARPA file; convert it first: build_binary trie {name} model.kenlm")

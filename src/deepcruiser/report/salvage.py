@@ -48,7 +48,7 @@ Record = CampaignRecord | SalvagedRecord
 def salvage(folder: Path, error: DeepCruiserError) -> SalvagedRecord | None:
     """What can be read without the database, which gave this error; None if there is nothing."""
     failed, unreadable = [], 0
-    for path in sorted(folder.glob("failed/*.json")):
+    for path in filter(Path.is_file, sorted(folder.glob("failed/*.json"))):
         try:
             failed.append(_failed_test(parse_json(path.read_bytes())))
         except Exception:  # a damaged file may hold anything

@@ -18,6 +18,7 @@ from deepcruiser.audio import Audio
 from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_beam_symbols, ctc_greedy, read_language_model
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.features.kaldi import KaldiFeatures, recipes_of
+from deepcruiser.reading import open_regular
 from deepcruiser.systems.adapter import Adapter, check_array, check_functions
 from deepcruiser.systems.kaldi.files import read_network
 from deepcruiser.systems.kaldi.network import LayerPass, Network, in_time, reverse
@@ -213,7 +214,8 @@ def read_units(path: str | os.PathLike[str]) -> list[str]:
     """The units in a file of lines "unit number", in the order of their numbers, which begin with 1."""
     name = os.fspath(path)
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        with open_regular(path) as file:
+            lines = file.read().decode().split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"cannot read the units {name!r}: {reason(error)}") from None
     units: dict[int, str] = {}

@@ -59,7 +59,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
     digest = hashlib.sha256(content)
     for name in _external(model.graph):
         beside = file.parent / name
-        if not beside.resolve().is_relative_to(file.parent.resolve()):
+        if "\0" in name or not beside.resolve().is_relative_to(file.parent.resolve()):
             raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is outside its folder: move them into it")
         if not beside.is_file():
             raise FileError(f"{str(path)!r} keeps weights in {name!r}, which is not in the same folder")

@@ -9,13 +9,13 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.reading import open_regular
 from deepcruiser.systems.adapter import Adapter, check_functions
 from deepcruiser.systems.torch.batching import Splitter, feed, groups, own_steps, to_tensor
 from deepcruiser.trace import Trace
@@ -182,7 +182,8 @@ _read: Callable[[str], Any] = torch.jit.load
 def _load(path: str | os.PathLike[str]) -> tuple[Any, str]:
     """The network of a file, with its weights in its graph, and the file's digest."""
     try:
-        content = Path(path).read_bytes()
+        with open_regular(path) as file:
+            content = file.read()
     except OSError as error:
         raise FileError(f"cannot read {str(path)!r}: {reason(error)}") from None
     try:
