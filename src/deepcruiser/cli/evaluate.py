@@ -225,7 +225,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[st
     as_json, jobs = given.pop("as_json"), given.pop("jobs")
     folder: Path = given.pop("output")
     given |= paper_experiment(ctx) if given["paper"] else {}
-    names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "paper")
+    names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "device", "paper")
     common = {name: given.pop(name) for name in names}
     partitions = partitions_from(given.pop("partitions"))
     settings = EvaluateOptions(spec=spec_from(**given), folder=folder, partitions=partitions, **common)

@@ -41,13 +41,14 @@ class EvaluateOptions:
     components: int
     seed: int
     batch_size: int
+    device: str
     paper: bool
 
     def load(self) -> Experiment:
         named = self.data or (() if self.spec.data is None else (self.spec.data,))
         if not named:
             raise click.UsageError("give --data: only a built-in system has seeds of its own")
-        system, mutations = system_from(self.spec.system or ""), load_mutations(self.spec)
+        system, mutations = system_from(self.spec.system or "", device=self.device), load_mutations(self.spec)
         return Experiment(
             system,
             self._profile(system),
@@ -117,6 +118,7 @@ shared = options.together(
     click.option("--components", default=3, show_default=True, help="Number of components of the profile to use."),
     options.seed,
     options.batch_size,
+    options.device,
     click.option(
         "--paper",
         is_flag=True,

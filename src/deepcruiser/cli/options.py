@@ -42,6 +42,11 @@ system = click.option(
     f"function that gives one), a model file, 'process: COMMAND', or a built-in one: {', '.join(BUILT_IN)}.",
 )
 
+#: `device`: where the network runs.
+device = click.option(
+    "--device", default="cpu", show_default=True, help="The device to run the network on: cpu, cuda, cuda:1..."
+)
+
 #: `quiet`: no progress.
 quiet = click.option("-q", "--quiet", is_flag=True, show_default=False, help="Print no progress, only the result.")
 

@@ -29,10 +29,36 @@ from deepcruiser.trace import System
 PROCESS = "process:"
 
 
-def system_from(given: str) -> System:
+def system_from(given: str, *, device: str = "cpu") -> System:
     """The system that --system names: `file.py:name`, a model file, `process: command`, or a built-in one."""
+    if device != "cpu":
+        check_device(device)
     if builtin.is_built_in(given):
-        return builtin.system(given)
+        return builtin.system(given, device=device)
+    system = _system_from(given)
+    if device != "cpu":
+        net: Any = getattr(system, "net", None)
+        if not is_network(net):
+            raise InputError(f"--device {device} moves networks of PyTorch, and {given!r} is not one: leave it out")
+        net.to(device)
+    return system
+
+
+def check_device(device: str) -> None:
+    """Raise an error unless PyTorch can use the device."""
+    import torch
+
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        message = str(error).splitlines()[0]
+        raise InputError(
+            f"--device {device!r} cannot be used ({message}); this machine has: {', '.join(there)}"
+        ) from None
+
+
+def _system_from(given: str) -> System:
     if given.startswith(PROCESS):
         from deepcruiser.systems.process.system import ProcessSystem
 

@@ -19,9 +19,7 @@ from deepcruiser.errors import DeepCruiserError
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--greedy", is_flag=True, help="Decode letter by letter, without the language model.")
-@click.option(
-    "--device", default="cpu", show_default=True, help="The device to run the network on: cpu, cuda, cuda:1..."
-)
+@options.device
 @options.json_output("Print one JSON object per line.")
 def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool) -> None:
     """Transcribe recordings with the built-in recogniser.
