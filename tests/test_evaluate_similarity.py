@@ -17,7 +17,7 @@ from deepcruiser.evaluate.experiment import narrowed
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.rq1 import histogram
 from deepcruiser.evaluate.similarity import jaccard, seed_similarities, visited
-from deepcruiser.spooled_rows import Rows
+from deepcruiser.files.spooled_rows import Rows
 from tests.conftest import walks
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.abstraction import profile as profile_module
-from deepcruiser.spooled_rows import Rows
+from deepcruiser.files.spooled_rows import Rows
 from tests.conftest import walks
 
 

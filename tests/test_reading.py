@@ -17,13 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.archive import load
-from deepcruiser.containers import _ogg_crc
 from deepcruiser.corpora.corpus import Sample
-from deepcruiser.csv_cells import cell, text_of
 from deepcruiser.decoding.beam import has_beam_search
-from deepcruiser.reading import LIMIT
-from deepcruiser.trial import check_loads
+from deepcruiser.files.archive import load
+from deepcruiser.files.containers import _ogg_crc
+from deepcruiser.files.csv_cells import cell, text_of
+from deepcruiser.files.reading import LIMIT
+from deepcruiser.files.trial import check_loads
 from tests.conftest import walks
 from tests.support.sounds import flac_with_length, noise
 

@@ -29,8 +29,8 @@ from pathlib import Path
 import numpy as np
 import soundfile as sf
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.builtin.speech.network import RATE
 from deepcruiser.systems.builtin.speech.recogniser import load
 from training import texts, voices

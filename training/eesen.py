@@ -21,9 +21,9 @@ from torch import Tensor, nn
 from torch.nn.functional import ctc_loss
 from torch.nn.utils.rnn import pad_sequence
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.corpora import Sample, read_corpus
 from deepcruiser.features.kaldi import KaldiFeatures
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.kaldi.files import write_network
 from deepcruiser.systems.kaldi.network import Affine, Network, PeepholeLstm
 from deepcruiser.systems.kaldi.system import EesenSystem

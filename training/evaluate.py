@@ -20,10 +20,10 @@ import jiwer
 import numpy as np
 import torch
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.corpora import read_corpus
 from deepcruiser.decoding import ctc_beam, ctc_greedy, read_language_model
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE
 from deepcruiser.systems.builtin.speech.recogniser import English

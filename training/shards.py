@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.atomic import atomic_write
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE
 
 #: From a letter's code to the network's output.

@@ -16,11 +16,11 @@ import numpy.typing as npt
 import soundfile as sf
 import soxr
 
-from deepcruiser.atomic import atomic_write
-from deepcruiser.containers import contradiction
 from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.containers import contradiction
+from deepcruiser.files.reading import check_bytes, open_regular
 from deepcruiser.notebook import card, player
-from deepcruiser.reading import check_bytes, open_regular
 
 #: The suffixes of the recordings that `read` decodes.
 AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser import archive
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.criteria import FIVE, BoolArray, Criterion, criterion
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.files import archive
 from deepcruiser.notebook import axes, bar, card, text
 from deepcruiser.progress import with_bar
 from deepcruiser.stream import Progress, Source, nothing_read, require_sized, stream

@@ -266,7 +266,7 @@ def full_disk(at: int) -> Iterator[None]:
         insert(connection, table, row, **options)
 
     with (
-        mock.patch("deepcruiser.atomic.os.replace", replace),
+        mock.patch("deepcruiser.files.atomic.os.replace", replace),
         mock.patch("deepcruiser.campaign.store.insert", into_database),
     ):
         yield

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser import archive
 from deepcruiser.abstraction.boundary import rings
 from deepcruiser.abstraction.clusters import Clusters
 from deepcruiser.abstraction.departure import Departure
@@ -24,6 +23,7 @@ from deepcruiser.abstraction.projections import Projections
 from deepcruiser.abstraction.transition_counts import Counts, final_states
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files import archive
 from deepcruiser.notebook import axes, card
 from deepcruiser.trace import System, Trace
 

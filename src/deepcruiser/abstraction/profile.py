@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser import archive
 from deepcruiser.abstraction.clusters import Clusters
 from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
 from deepcruiser.abstraction.model import AbstractModel, projection_arrays, projection_from
@@ -23,8 +22,9 @@ from deepcruiser.abstraction.projections import Fit, Projected, Projections
 from deepcruiser.abstraction.transition_counts import Counts
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.files import archive
+from deepcruiser.files.spooled_rows import Rows
 from deepcruiser.notebook import card
-from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import System, Trace
 
 #: Steps whose cells are counted at a time.

@@ -16,12 +16,12 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.local import run_all
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import InputError
-from deepcruiser.reading import parse_json
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import parse_json
 from deepcruiser.trace import Run, System, Trace
 
 FOLDER = "paths"

@@ -18,8 +18,8 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import PICK, SELECT, Chains, OneChange, Scheduler
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
+from deepcruiser.files.reading import parse_json
 from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
-from deepcruiser.reading import parse_json
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations.severity import budget
 from deepcruiser.value_oracles import Keywords, SignalToDistortion, Tolerance

@@ -20,7 +20,6 @@ import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.database import (
     DATABASE,
     FORMAT,
@@ -37,6 +36,7 @@ from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 

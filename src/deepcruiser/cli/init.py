@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.cli import builtin, options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import PROJECT
 from deepcruiser.cli.resolve import data_from, is_network, object_from, system_from
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.report.format import quoted
 from deepcruiser.stream import input_of
 from deepcruiser.systems.by_suffix import WITH_FEATURES, adapter_of, is_model_file

@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped
@@ -19,6 +18,7 @@ from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.corpora import Sample
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError, printable
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.findings.minimise import Minimised
 from deepcruiser.findings.minimise import minimise as minimise_data
 from deepcruiser.progress import watching

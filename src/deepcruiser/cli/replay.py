@@ -15,7 +15,6 @@ import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.probes import Change
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.mutations import Mutations
@@ -30,6 +29,7 @@ from deepcruiser.cli.replay_suite import replay_suite
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import DeepCruiserError, InputError, printable
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.findings.suite import SUITE
 from deepcruiser.report.format import quoted
 from deepcruiser.serialise import summarise

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.errors import FileError, InputError, reason
-from deepcruiser.reading import open_regular, read_array, read_text
+from deepcruiser.files.reading import open_regular, read_array, read_text
 
 INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
 

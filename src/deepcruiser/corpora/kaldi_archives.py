@@ -15,8 +15,8 @@ import numpy.typing as npt
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.corpora.lists import kaldi_texts, key_and_rest, lines, malformed
 from deepcruiser.errors import FileError, reason
-from deepcruiser.kaldi_objects import KaldiReader
-from deepcruiser.reading import open_regular
+from deepcruiser.files.kaldi_objects import KaldiReader
+from deepcruiser.files.reading import open_regular
 
 _KEY = re.compile(rb"\s*([^\s\0]{1,1000})[ \t]")
 #: A file, the byte where the object begins, and the rows of it from the first to the last.

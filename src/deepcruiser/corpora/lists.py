@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Sample
-from deepcruiser.csv_cells import text_of
 from deepcruiser.errors import FileError
-from deepcruiser.reading import check_bytes, open_regular
+from deepcruiser.files.csv_cells import text_of
+from deepcruiser.files.reading import check_bytes, open_regular
 
 FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
 TEXT_COLUMNS = ("transcript", "transcription", "sentence", "text")

@@ -20,7 +20,7 @@ from deepcruiser.decoding.doubt import log_probabilities
 from deepcruiser.decoding.greedy import as_array, symbols
 from deepcruiser.decoding.language_model import LanguageModel
 from deepcruiser.errors import InputError
-from deepcruiser.trial import check_loads
+from deepcruiser.files.trial import check_loads
 
 LN10 = math.log(10)
 _PACKAGE = Path(__file__).resolve().parents[1]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deepcruiser.errors import FileError
-from deepcruiser.reading import open_regular
+from deepcruiser.files.reading import open_regular
 
 #: How a binary file of KenLM begins; its counts of n-grams follow the header, and its words stand at the end.
 _MAGIC = b"mmap lm http://kheafield.com/code format version"

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from deepcruiser import archive
 from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.errors import InputError
+from deepcruiser.files import archive
 
 KIND = "attack"
 Samples = npt.NDArray[np.float32]

@@ -15,7 +15,6 @@ import numpy as np
 from deepcruiser.abstraction.grid import INPUT_PARTITIONS
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.alignment import word_errors
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.drawing import Drawing
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.guide import Guide
@@ -32,6 +31,7 @@ from deepcruiser.evaluate.experiment import WORK, Experiment
 from deepcruiser.evaluate.matched import Matched
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.run_cache import CachedExecutor
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.trace import Run
 from deepcruiser.transformations.severity import severity
 

@@ -16,15 +16,15 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.abstraction.projections import Projections
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import mutations_component
 from deepcruiser.errors import FileError, InputError, MismatchError, reason
 from deepcruiser.evaluate.run_cache import RunCache
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.spooled_rows import Rows
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import digest_of
-from deepcruiser.spooled_rows import Rows
 from deepcruiser.trace import System
 
 #: The paper's configurations.

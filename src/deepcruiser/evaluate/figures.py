@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
+from deepcruiser.files.atomic import atomic_write
 
 Figure = Any
 

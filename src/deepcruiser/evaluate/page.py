@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import FileError, reason
+from deepcruiser.files.atomic import atomic_write
 
 #: The order of the sections on a new page.
 SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "monitor")

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser import archive
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.campaign.executors.base import Problem
+from deepcruiser.files import archive
 from deepcruiser.serialise import decode, encode
 from deepcruiser.trace import Run, Scores, Trace
 from deepcruiser.transformations import to_dict

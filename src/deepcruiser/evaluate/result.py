@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.versions import versions
 from deepcruiser.evaluate import figures
 from deepcruiser.evaluate.tables import Table
+from deepcruiser.files.atomic import atomic_write
 
 
 @dataclass(frozen=True, eq=False)

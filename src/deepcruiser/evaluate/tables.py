@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
-from deepcruiser.csv_cells import cells
 from deepcruiser.evaluate.statistics import Estimate, Median
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.csv_cells import cells
 
 Row = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.export.mdp import cell_texts, mask, no_way_out, times_visited
+from deepcruiser.files.atomic import atomic_write
 
 #: The attributes of nodes and edges: name and type.
 _NODE = {"cell": "string", "initial": "boolean", "end": "boolean", "no_way_out": "boolean", "visits": "long"}

@@ -14,9 +14,9 @@ import numpy as np
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import InputError
 from deepcruiser.export.mdp import cell_texts, mask, no_way_out, times_visited
+from deepcruiser.files.atomic import atomic_write
 
 #: The most states of a picture; more of them would be a tangle.
 MAX_STATES = 200

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.abstraction.transducer import Transducer
-from deepcruiser.atomic import atomic_write
+from deepcruiser.files.atomic import atomic_write
 
 EPSILON = "<eps>"
 

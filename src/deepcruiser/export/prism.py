@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.export.mdp import Steps, state_labels
+from deepcruiser.files.atomic import atomic_write
 
 
 def write_prism(model: AbstractModel, path: str | os.PathLike[str]) -> None:

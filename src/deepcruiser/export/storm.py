@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.export.mdp import Steps, state_labels
+from deepcruiser.files.atomic import atomic_write
 
 
 def write_storm(model: AbstractModel, path: str | os.PathLike[str]) -> None:

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.events import Event
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
-from deepcruiser.csv_cells import cell
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.csv_cells import cell
 from deepcruiser.findings.minimise import minimise_visits
 from deepcruiser.serialise import digest_of, encode
 from deepcruiser.transformations import to_dict

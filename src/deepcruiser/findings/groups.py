@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.reading import read_text
+from deepcruiser.files.reading import read_text
 
 GroupOf = Callable[[FailedTest], str]
 

@@ -8,17 +8,17 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import parse_json
 from deepcruiser.findings.cluster import Findings, find, oracle_of
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.leaving import leaving
 from deepcruiser.findings.region import parting
 from deepcruiser.findings.shrink import Shrunk, Threshold, shrink
-from deepcruiser.reading import parse_json
 from deepcruiser.serialise import summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict, to_dict

@@ -16,17 +16,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.campaign.executors.local import execution, run_all
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.corpora import Sample
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import parse_json
 from deepcruiser.findings.corpus import write_input
 from deepcruiser.findings.finding import Finding
 from deepcruiser.oracles import Oracle
-from deepcruiser.reading import parse_json
 from deepcruiser.serialise import decode, digest_of, encode, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import to_dict

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser import archive
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.errors import InputError, MismatchError
+from deepcruiser.files import archive
 from deepcruiser.monitor.alarm import Alarm
 from deepcruiser.monitor.calibration import Calibration
 from deepcruiser.monitor.step_monitor import Reading, StepMonitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deepcruiser.atomic import atomic_write
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.findings.history import History
 from deepcruiser.report.page import ASSETS
 

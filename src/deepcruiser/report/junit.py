@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Mapping
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.report.data import ReportData
 from deepcruiser.report.format import failure_details, failure_text
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import DeepCruiserError
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import clock, counted, rate
 from deepcruiser.report.section import Section

@@ -12,7 +12,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.reading import parse_json
+from deepcruiser.files.reading import parse_json
 from deepcruiser.transformations import from_dict
 
 _UNKNOWN = CampaignSpec(guide=Component("unknown"), oracle=Component("unknown"), mutations=Component("unknown"))

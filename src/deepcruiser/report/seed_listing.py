@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.audio import Audio
-from deepcruiser.csv_cells import cells, text_of
 from deepcruiser.errors import FileError
-from deepcruiser.reading import read_text
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.csv_cells import cells, text_of
+from deepcruiser.files.reading import read_text
 from deepcruiser.report.sounds import compressed
 from deepcruiser.transformations.quality import Quality, QualityLimits
 

@@ -13,9 +13,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import FileError, InputError, reason
-from deepcruiser.kaldi_objects import BINARY, KaldiReader
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.kaldi_objects import BINARY, KaldiReader
 from deepcruiser.systems.kaldi.network import Affine, Network, PeepholeLstm
 
 Array = npt.NDArray[np.floating]

@@ -18,7 +18,7 @@ from deepcruiser.audio import Audio
 from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_beam_symbols, ctc_greedy, read_language_model
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.features.kaldi import KaldiFeatures, recipes_of
-from deepcruiser.reading import open_regular
+from deepcruiser.files.reading import open_regular
 from deepcruiser.systems.adapter import Adapter, check_array, check_functions
 from deepcruiser.systems.kaldi.files import read_network
 from deepcruiser.systems.kaldi.network import LayerPass, Network, in_time, reverse

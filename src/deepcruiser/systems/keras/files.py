@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.errors import DeepCruiserError, FileError
-from deepcruiser.reading import check_bytes
+from deepcruiser.files.reading import check_bytes
+from deepcruiser.files.trial import check_loads
 from deepcruiser.systems.keras.graph import Graph
 from deepcruiser.systems.keras.layers import CODE, LayerMaker, import_keras
-from deepcruiser.trial import check_loads
 
 Array = npt.NDArray[Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from deepcruiser.audio import Audio
 from deepcruiser.errors import FileError, InputError, reason
-from deepcruiser.reading import open_regular, read_array
+from deepcruiser.files.reading import open_regular, read_array
 from deepcruiser.systems.process.child import Program, ProgramError, check_command
 from deepcruiser.trace import Run, Trace
 

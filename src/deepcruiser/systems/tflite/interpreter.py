@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from deepcruiser.errors import FileError, InputError
-from deepcruiser.trial import check_loads
+from deepcruiser.files.trial import check_loads
 
 
 def load_interpreter(content: bytes, path: str | os.PathLike[str], *, extra: str, keep_tensors: bool = False) -> Any:

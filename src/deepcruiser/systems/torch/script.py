@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from deepcruiser.errors import FileError, InputError, reason
-from deepcruiser.reading import open_regular
+from deepcruiser.files.reading import open_regular
 from deepcruiser.systems.adapter import Adapter, check_functions
 from deepcruiser.systems.torch.batching import Splitter, feed, groups, own_steps, to_tensor
 from deepcruiser.trace import Trace

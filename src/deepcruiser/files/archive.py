@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.atomic import atomic_write
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, described, reason
-from deepcruiser.reading import open_regular, read_array, read_array_header
-from deepcruiser.spooled_rows import Rows
+from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import open_regular, read_array, read_array_header
+from deepcruiser.files.spooled_rows import Rows
 
 VERSION = 1
 Array = npt.NDArray[Any]
