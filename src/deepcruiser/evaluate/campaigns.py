@@ -65,6 +65,11 @@ class Arm:
     def guide(self) -> str:
         return self.criterion if self.keep == "coverage" else self.keep
 
+    @property
+    def choice(self) -> str:
+        """How tests and transformations are chosen: `uniform, uniform`, or the name of one that chooses both."""
+        return self.select if self.aim else f"{self.select}, {self.pick}"
+
 
 def arms(partitions: Sequence[int], base: int) -> list[Arm]:
     """All that RQ3 compares: choices are uniform, but where strategies are compared themselves."""
@@ -75,10 +80,11 @@ def arms(partitions: Sequence[int], base: int) -> list[Arm]:
 
 
 def strategies(base: int) -> list[Arm]:
-    """Ways to select a test and pick a transformation, the uniform first and the default of `fuzz` last."""
+    """Ways to select a test and pick a transformation, the uniform first and the defaults of `fuzz` last."""
     pairs = [("uniform", "uniform"), ("recent", "uniform"), ("decay", "uniform"), ("rarity", "uniform")]
     pairs += [("uniform", "thompson"), ("rarity", "thompson")]
-    return [Arm(BSCov.name, base, select=select, pick=pick) for select, pick in pairs]
+    defaults = Arm(BSCov.name, base, "coverage+distance", "learned", aim="balanced", severity="normal")
+    return [*(Arm(BSCov.name, base, select=select, pick=pick) for select, pick in pairs), defaults]
 
 
 def panel(experiment: Experiment, base: int) -> list[tuple[Criterion, AbstractModel]]:

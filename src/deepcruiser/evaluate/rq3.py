@@ -34,7 +34,7 @@ def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns:
         (
             Table("rq3", tuple(grids), "BSCov under each configuration:", shown),
             Table("rq3-criteria", tuple(criteria), f"The other criteria, on {name}:", shown),
-            Table("rq3-strategies", tuple(ways), f"Selection strategies, guided by BSCov on {name}:", shown),
+            Table("rq3-strategies", tuple(ways), f"Ways to choose, guided by BSCov on {name}:", shown),
         ),
         data=curves(found),
         notes=(
@@ -42,6 +42,8 @@ def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns:
             "*Queue* seems to be the coverage that the paper reports (it does not say); it grows by construction, "
             "because only mutants that increase it are kept. *All runs* is the coverage of all runs that did not fail. "
             "It can be compared between guides, and p and A refer to it. For a guided campaign the two are equal.",
+            "`learned` stands for the defaults of `fuzz`: it also keeps mutants that come nearer to failing, may add "
+            "several changes at once, and bounds their severity.",
             *verdicts([*grids, *criteria]),
         ),
         draw=lambda: draw(found),
@@ -85,8 +87,7 @@ def strategy_line(found: Campaigns, arm: Arm) -> dict[str, Any]:
     executed: Callable[[Found], float] = partial(at, place=place, what="executed")
     test = None if arm == first else found.against(arm, first, executed)
     return {
-        "select": arm.select,
-        "pick": arm.pick,
+        "select, pick": arm.choice,
         "all runs": found.median(arm, executed),
         "p (against the first)": test and test.p,
         "A (against the first)": test and test.superiority,

@@ -79,7 +79,7 @@ def line(found: Campaigns, arm: Arm) -> dict[str, Any]:
     return {
         "guide": arm.guide,
         "configuration": "" if arm.keep == "none" else model.name,
-        "select, pick": f"{arm.select}, {arm.pick}",
+        "select, pick": arm.choice,
         **{name: found.median(arm, measure) for name, measure in MEASURES.items()},
         "p (mean error rate, none)": None if alone else errors.p,
         "p (distinct, none)": None if alone else failed.p,
@@ -136,5 +136,5 @@ def draw(found: Campaigns) -> Figure:
 
 def _named(found: Campaigns, arm: Arm) -> str:
     where = "" if arm.keep == "none" else f" {found.experiment.models[arm.partitions].name}"
-    way = "" if (arm.select, arm.pick) == ("uniform", "uniform") else f", {arm.select}, {arm.pick}"
+    way = "" if arm.choice == "uniform, uniform" else f", {arm.choice}"
     return f"{arm.guide}{where}{way}"
