@@ -32,7 +32,7 @@ def test_the_first_quarter_against_the_last() -> None:
     assert data["severity"][1] == pytest.approx(1 + 0.1 + 0.2)
     assert data["seeds"] == [["loud", 1]]
     assert found.text.startswith("It came to prefer AddWhiteNoise (100% of the mutants, 0% at first)")
-    assert found.short == "AddWhiteNoise 100%, ChangeVolume 100%, Trim 0%; 2.0 changes at once"
+    assert found.short == "AddWhiteNoise 100%, ChangeVolume 100%; 2.0 changes at once"
 
 
 def test_the_report_and_the_summary_show_it(tmp_path: Path) -> None:

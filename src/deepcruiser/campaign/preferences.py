@@ -1,6 +1,6 @@
 """What a campaign came to prefer: the kinds of change, their parameters, how many at once, and the seeds.
 
-It is read off the runs themselves, by comparing the first quarter with the last, so it says the same of any scheduler.
+It is read off the runs themselves, by comparing the first of them with the last, so it says the same of any scheduler.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from deepcruiser.transformations.severity import parameters, severity
 
 #: Fewer runs say nothing.
 LEAST_RUNS = 64
+#: The first quarter of the runs is compared with the last, but never more than so many runs.
+_MOST_RUNS = 1000
 #: A share that grew by less than this factor is no preference.
 _GROWN = 1.25
 _SEEDS = 3
@@ -36,6 +38,7 @@ class Preference:
 class _Run:
     seed: str
     changes: tuple[Any, ...]
+    kinds: tuple[str, ...]
     severity: float
 
 
@@ -47,7 +50,8 @@ class Preferences:
 
     def take(self, event: Ran, seed: str, inherited: Sequence[Any]) -> None:
         """A run of a mutant of this seed; `inherited` is the recipe of the test that it was made from."""
-        self._runs.append(_Run(seed, event.changes, severity((*inherited, *event.changes))))
+        kinds = tuple(to_dict(change)["name"] for change in event.changes)
+        self._runs.append(_Run(seed, event.changes, kinds, severity((*inherited, *event.changes))))
 
     @property
     def known(self) -> bool:
@@ -56,8 +60,8 @@ class Preferences:
 
     @property
     def quarters(self) -> tuple[list[_Run], list[_Run]]:
-        """The first quarter of the runs, and the last."""
-        size = len(self._runs) // 4
+        """The first runs, and the last."""
+        size = min(len(self._runs) // 4, _MOST_RUNS)
         return self._runs[:size], self._runs[len(self._runs) - size :]
 
     @property
@@ -75,7 +79,7 @@ class Preferences:
         return [Preference(name, shares[0].get(name, 0.0), shares[1].get(name, 0.0), values[name]) for name in names]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON holds it: pairs are the first quarter and the last."""
+        """Everything as JSON holds it: pairs are of the first runs and the last."""
         first, last = self.quarters
         kinds = [{"kind": p.kind, "share": [p.first, p.last], "values": p.values} for p in self.kinds]
         seeds = Counter(run.seed for run in last).most_common(_SEEDS)
@@ -92,8 +96,10 @@ class Preferences:
         """The kinds that are used most lately, in a few words; empty if there are too few runs."""
         if not self.known:
             return ""
-        kinds = ", ".join(f"{p.kind} {p.last:.0%}" for p in self.kinds[:3])
-        return f"{kinds}; {fmean(map(_count, self.quarters[1])):.1f} changes at once"
+        last = self.quarters[1]
+        most = sorted(_shares(last).items(), key=lambda item: (-item[1], item[0]))[:3]
+        kinds = ", ".join(f"{kind} {share:.0%}" for kind, share in most)
+        return f"{kinds}; {fmean(map(_count, last)):.1f} changes at once"
 
     @property
     def text(self) -> str:
@@ -121,7 +127,7 @@ def _amount(run: _Run) -> float:
 
 
 def _shares(runs: Sequence[_Run]) -> dict[str, float]:
-    counts = Counter(to_dict(change)["name"] for run in runs for change in run.changes)
+    counts = Counter(kind for run in runs for kind in run.kinds)
     return {name: count / len(runs) for name, count in counts.items()}
 
 
@@ -129,7 +135,7 @@ def _values(runs: Sequence[_Run]) -> dict[tuple[str, str], float]:
     """The median of each parameter that says how strong a change is."""
     found: dict[tuple[str, str], list[float]] = {}
     for run in runs:
-        for change in run.changes:
+        for kind, change in zip(run.kinds, run.changes, strict=True):
             for name in parameters(type(change)):
-                found.setdefault((to_dict(change)["name"], name), []).append(float(getattr(change, name)))
+                found.setdefault((kind, name), []).append(float(getattr(change, name)))
     return {key: float(f"{median(values):.3g}") for key, values in found.items()}
