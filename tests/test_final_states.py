@@ -15,6 +15,8 @@ import deepcruiser as dc
 from deepcruiser.abstraction.profile import _BLOCK_STEPS
 from tests.conftest import walks
 
+FIRST = Path(__file__).parent / "data" / "first"
+
 
 def final_cells(model: dc.AbstractModel) -> set[tuple[int, ...]]:
     return set(map(tuple, model.grid.decode(model.states)[model.final].tolist()))
@@ -43,11 +45,14 @@ def test_blocks_that_are_counted_apart_keep_them(monkeypatch: pytest.MonkeyPatch
 
 
 def without_final(path: Path) -> Path:
-    """The file of a model as earlier versions wrote it."""
+    """The file of a model as earlier versions wrote it: without final states, and with no list of its arrays."""
     old = path.with_suffix(".old")
     with zipfile.ZipFile(path) as new, zipfile.ZipFile(old, "w") as archive:
+        about = json.loads(new.read("about.json"))
+        del about["arrays"]
+        archive.writestr("about.json", json.dumps(about))
         for name in new.namelist():
-            if name != "final.npy":
+            if name not in ("about.json", "final.npy"):
                 archive.writestr(name, new.read(name))
     return old
 
@@ -75,6 +80,21 @@ def test_older_files_with_several_initial_states_have_no_wrong_final_state(
     initial = set(map(tuple, model.grid.decode(model.states)[model.initial].tolist()))
     assert final_cells(old) <= final_cells(model)
     assert final_cells(old) - initial == final_cells(model) - initial
+
+
+def test_files_of_the_first_version_load() -> None:
+    """The files in data/first were written by the first version that wrote any, from these traces."""
+    rng = np.random.default_rng(0)
+    traces = []
+    for steps in (int(rng.integers(3, 8)) for _ in range(6)):
+        states = np.vstack([np.zeros(3), rng.normal(size=(steps, 3)).cumsum(0)])
+        traces.append(dc.Trace(states, rng.normal(size=(steps, 2))))
+    model = dc.AbstractModel.load(FIRST / "walks.model")
+    assert model == dc.Profile.load(FIRST / "walks.profile").abstract(4)
+    assert final_cells(model) == {tuple(model.cells(trace)[0][-1].tolist()) for trace in traces}
+    assert all(map(model.accepts, traces))
+    assert [criterion(model, traces[:2]) for criterion in (dc.BSCov, dc.BTCov, dc.WICov)] == [6 / 12, 9 / 23, 0.4]
+    assert dc.Coverage.load(FIRST / "walks.coverage", model).value == 3 / 12
 
 
 def test_the_header_is_that_of_earlier_versions(tmp_path: Path) -> None:
