@@ -57,6 +57,7 @@ def test_markdown_mentions_nobody_and_stays_in_its_cell() -> None:
         "state_space": [None],
         "transformations": [[]],
         "unusual": [{"rows": [], "furthest": []}],
+        "learned": [None],
         "failures": [
             {"campaign": 0, "number": 1, "seed": "a|b", "recipe": ["@all http://evil"], "kind": "wrong", "score": 1.0}
         ],
