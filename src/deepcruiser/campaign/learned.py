@@ -31,6 +31,8 @@ AIMS: tuple[str, ...] = get_args(Aim)
 
 #: Candidates for each mutant of a plan.
 _CANDIDATES = 16
+#: The share of the candidates that are made from tests that were kept; the others are made from seeds.
+_FROM_KEPT = 0.5
 #: The share of the mutants that are chosen for their coverage, before the first failure and from `_ENOUGH` on.
 _FOR_COVERAGE = {"balanced": (0.5, 0.25), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
 #: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
@@ -153,8 +155,8 @@ class Learned(Scheduler):
         return tuple(plan)
 
     def _tests(self, count: int, rng: np.random.Generator) -> list[_Row]:
-        """Tests for candidates: half of them are seeds, however many tests were kept."""
-        from_kept = rng.random(count) < (0.5 if self._fresh and self._kept else float(not self._fresh))
+        """Tests for candidates; the share of the seeds does not depend on how many tests were kept."""
+        from_kept = rng.random(count) < (_FROM_KEPT if self._fresh and self._kept else float(not self._fresh))
         place = rng.random(count)
         groups = self._fresh, self._kept
         return [
