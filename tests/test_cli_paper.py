@@ -105,6 +105,12 @@ def test_without_the_gate_nothing_is_rejected(folder: Path) -> None:
     assert not any(ran.outcome == "rejected" for ran in without)
 
 
+def _campaign(folder: Path) -> Path:
+    result = run("fuzz", *SPEECH, "--guide", "none", "--runs", "1", "--workers", "0", "-o", str(folder / "all"))
+    assert result.exit_code in (0, 1), result.output
+    return folder / "all"
+
+
 def test_seeds_are_listed_chosen_and_left_out(folder: Path) -> None:
     result = run("seeds", *SPEECH, "-o", str(folder / "seeds.html"))
     assert result.exit_code == 0, result.output
@@ -116,6 +122,12 @@ def test_seeds_are_listed_chosen_and_left_out(folder: Path) -> None:
     assert len(rows) == 6
     assert {row["result"] for row in rows} == {"passes"}
     assert all(0.4 <= float(row["seconds"]) <= 0.8 for row in rows)
+    order = [(len(row["doubtful"].split()), float(row["distance"])) for row in rows]
+    assert order == sorted(order, reverse=True), "the most doubtful first, and of those the nearest to a failure"
+    record = CampaignRecord.open(_campaign(folder))
+    assert {seed.seed: f"{seed.distance:.4f}" for seed in record.seeds} == {
+        row["seed"]: row["distance"] for row in rows
+    }
 
     names = [row["seed"] for row in rows]
     for number, row in enumerate(rows):
@@ -166,5 +178,7 @@ def test_names_that_are_html_are_text(folder: Path) -> None:
     from deepcruiser.report.seed_listing import ListedSeed, write_page
 
     name = "<script>alert(1)</script>"
-    write_page([ListedSeed(name, "passes", name, name, 0.0, None, None, ())], folder / "x.html", read=str, sounds=0)
+    write_page(
+        [ListedSeed(name, "passes", name, name, 0.0, None, None, None, ())], folder / "x.html", read=str, sounds=0
+    )
     assert name not in (folder / "x.html").read_text()

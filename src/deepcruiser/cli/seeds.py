@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -50,9 +51,10 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
     deepcruiser fuzz  --system asr.py:system --data seeds/ --leave-out leave-out.txt ...
 
     Runs the system on every seed and writes a page and, beside it, a table (.csv): level, noise, clipping and length of
-    each recording, the answer, its score and the system's doubt. In the page one can listen, mark what is not good
-    enough, and save the choice; short, soft, noisy and clipped recordings are marked already. In the table, the column
-    "leave out" does the same. `fuzz --leave-out` takes either file.
+    each recording, the answer, its score, the system's doubt, and its distance to failure (the greater the nearer). In
+    the page one can listen, mark what is not good enough, and save the choice; short, soft, noisy and clipped
+    recordings are marked already. In the table, the column "leave out" does the same. `fuzz --leave-out` takes either
+    file.
     """
     from deepcruiser.campaign.executors.local import LocalExecutor
     from deepcruiser.report.seed_listing import order, write_page, write_table
@@ -100,6 +102,7 @@ def _listed(name: str, execution: Execution, given: Seeds, oracle: Oracle) -> Li
     from deepcruiser.transformations.quality import QualityLimits
 
     result = verdict(execution, oracle, partial(seed_reference, oracle, given, name))
+    distance = result.distance
     try:
         quality, doubtful = quality_of(given[name], QualityLimits())
     except DeepCruiserError:  # what cannot be read has the reason as its answer
@@ -111,6 +114,7 @@ def _listed(name: str, execution: Execution, given: Seeds, oracle: Oracle) -> Li
         answer=_text(result.output),
         score=result.score if result.judged else None,
         doubt=execution.doubt,
+        distance=distance if distance is not None and math.isfinite(distance) else None,
         quality=quality,
         doubtful=doubtful,
     )

@@ -38,6 +38,7 @@ COLUMNS = (
     "result",
     "score",
     "doubt",
+    "distance",
     "expected",
     "answer",
 )
@@ -45,7 +46,10 @@ COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class ListedSeed:
-    """A seed with the system's answer: `result` is "passes" or the kind of failure, `quality` is known for sound."""
+    """A seed with the system's answer: `result` is "passes" or the kind of failure, `quality` is known for sound.
+
+    `distance` is how near the answer is to failing, the greater the nearer.
+    """
 
     name: str
     result: str
@@ -53,6 +57,7 @@ class ListedSeed:
     answer: str
     score: float | None
     doubt: float | None
+    distance: float | None
     quality: Quality | None
     doubtful: tuple[str, ...]
 
@@ -70,7 +75,7 @@ class ListedSeed:
                 f"{quality.clipped:.4f}",
             )
         )
-        numbers = ("" if number is None else f"{number:.4f}" for number in (self.score, self.doubt))
+        numbers = ("" if number is None else f"{number:.4f}" for number in (self.score, self.doubt, self.distance))
         leave_out = "yes" if self.doubtful else ""
         texts = (self.expected, self.answer)
         return dict(
@@ -91,10 +96,11 @@ def quality_of(value: Any, limits: QualityLimits) -> tuple[Quality | None, tuple
 
 
 def order(seeds: Sequence[ListedSeed]) -> list[ListedSeed]:
-    """Doubtful recordings first, then failures, then what is nearest to one: by score and by doubt."""
+    """Doubtful recordings first, then failures, then what is nearest to one: by distance, score and doubt."""
 
-    def key(seed: ListedSeed) -> tuple[int, bool, float, float]:
-        return -len(seed.doubtful), seed.result == "passes", -(seed.score or 0.0), -(seed.doubt or 0.0)
+    def key(seed: ListedSeed) -> tuple[int, bool, *tuple[float, ...]]:
+        nearness = (-(number or 0.0) for number in (seed.distance, seed.score, seed.doubt))
+        return -len(seed.doubtful), seed.result == "passes", *nearness
 
     return sorted(seeds, key=key)
 
