@@ -14,6 +14,7 @@ from deepcruiser.audio import Audio
 from deepcruiser.corpora import read_corpus
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.transformations import (
+    PAPER,
     AddWhiteNoise,
     ChangeSpeed,
     ChangeVolume,
@@ -152,7 +153,16 @@ def test_the_alignment_is_the_cheapest_of_all(rows: int, columns: int, seed: int
         ways += [cheapest(i - 1, j - 1) + 2 * cost[i, j]] if i and j else []
         return float(min(ways))
 
-    assert _warped(cost) == pytest.approx(cheapest(rows - 1, columns - 1) / (rows + columns))
+    assert _warped(cost) == cheapest(rows - 1, columns - 1) / (rows + columns)
+
+
+def test_what_is_remembered_of_a_seed_changes_no_reason() -> None:
+    gate = Validity(max_distance_db=0)  # so that the reason holds the distance
+    rng = np.random.default_rng(0)
+    long = Audio(np.tile(SEED.samples, 6), RATE)  # whose moments are farther apart
+    for mutant in (*(kind.draw(rng)(SEED) for kind in PAPER), long):
+        assert gate.reason(SEED, mutant) == gate.reason(Audio(SEED.samples, RATE), mutant)
+        assert distance_db(SEED, mutant) == distance_db(Audio(SEED.samples, RATE), mutant)
 
 
 @pytest.mark.shared

@@ -7,8 +7,11 @@ which is enough for words, moment by moment along the best alignment in time (dy
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +20,8 @@ from deepcruiser.audio import Audio
 from deepcruiser.errors import MismatchError
 from deepcruiser.transformations.base import decibels, number, peak
 from deepcruiser.transformations.unaffected import FRAME_SECONDS, MARGIN_SECONDS, frame_levels, loud
+
+T = TypeVar("T")
 
 #: Full scale minus the last of 16 bits; a sample that reaches it may have been clipped.
 FULL_SCALE = 1 - 2**-15
@@ -79,25 +84,38 @@ class Validity:
         level_db = _loudest_db(mutant)
         if level_db < self.min_level_db:
             return "silent"
-        if _at_full_scale(mutant) - _at_full_scale(seed) > 1 + self.max_clipped * len(mutant):
+        if _at_full_scale(mutant) - _of_seed(_at_full_scale, seed) > 1 + self.max_clipped * len(mutant):
             return "clipped"
-        speech = loud(seed, SPEECH_DB)
-        speech_seconds = (speech.stop - speech.start) / seed.rate
+        speech_seconds = _of_seed(_speech_seconds, seed)
         if mutant.seconds * self.max_stretch < speech_seconds:
             return f"too short: {mutant.seconds:.2f} s for {speech_seconds:.2f} s of speech"
         if mutant.seconds > seed.seconds * self.max_stretch:
             return f"too long: {mutant.seconds:.2f} s for {seed.seconds:.2f} s"
-        change_db = level_db - _loudest_db(seed)
+        change_db = level_db - _of_seed(_loudest_db, seed)
         if abs(change_db) > self.max_level_change_db:
             return f"too far from the seed: {abs(change_db):.1f} dB {'louder' if change_db > 0 else 'softer'}"
         apart_db = distance_db(seed, mutant)
         return f"too far from the seed: {apart_db:.1f} dB" if apart_db > self.max_distance_db else None
 
 
-def distance_db(one: Audio, other: Audio) -> float:
+#: What was measured of each seed, as long as it is in use: a seed is compared with many mutants.
+_measured: WeakKeyDictionary[Audio, dict[Any, Any]] = WeakKeyDictionary()
+
+
+def _of_seed(measure: Callable[..., T], seed: Audio, *arguments: float) -> T:
+    """`measure(seed, *arguments)`, which is computed once."""
+    results = _measured.setdefault(seed, {})
+    key = (measure, *arguments)
+    if key not in results:
+        results[key] = measure(seed, *arguments)
+    result: T = results[key]
+    return result
+
+
+def distance_db(seed: Audio, other: Audio) -> float:
     """The distance of two recordings of one rate: 0 if only the volume differs, 4 or more if the words differ."""
-    seconds = max(MOMENT_SECONDS, max(one.seconds, other.seconds) / MOST_MOMENTS)
-    first, second = _moments(one, seconds), _moments(other, seconds)
+    seconds = max(MOMENT_SECONDS, max(seed.seconds, other.seconds) / MOST_MOMENTS)
+    first, second = _of_seed(_moments, seed, seconds), _moments(other, seconds)
     squares = np.square(first).sum(1)[:, np.newaxis] + np.square(second).sum(1) - 2 * first @ second.T
     return float(np.sqrt(_warped(np.maximum(squares, 0) / BANDS)))
 
@@ -133,19 +151,26 @@ def _warped(cost: npt.NDArray[np.float64]) -> float:
     Computed one antidiagonal at a time, because its cells depend only on the two antidiagonals before it.
     """
     rows, columns = cost.shape
-    flipped = np.ascontiguousarray(cost[:, ::-1])
-    before = last = np.full(rows + 1, np.inf)  # entry i + 1 is row i
-    for diagonal in range(rows + columns - 1):
-        first, stop = max(0, diagonal - columns + 1), min(rows, diagonal + 1)
-        here = flipped.diagonal(columns - 1 - diagonal)
-        now = np.full(rows + 1, np.inf)
-        if diagonal == 0:
-            now[1] = 2 * here[0]
-        else:
-            aside = np.minimum(last[first:stop], last[first + 1 : stop + 1])
-            now[first + 1 : stop + 1] = np.minimum(aside + here, before[first:stop] + 2 * here)
+    # Row d of `here` is antidiagonal d: entry i + 1 is the cost of (i, d - i), infinite where there is no such cell.
+    here = np.full((rows + columns - 1, rows + 1), np.inf)
+    row = np.arange(rows)[:, np.newaxis]
+    here[row + np.arange(columns), row + 1] = cost
+    twice = 2 * here
+    before, last = np.full(rows + 1, np.inf), twice[0]
+    aside, across = np.empty(rows), np.empty(rows)
+    for diagonal in range(1, rows + columns - 1):
+        now = here[diagonal]
+        np.minimum(last[:-1], last[1:], out=aside)
+        np.add(aside, now[1:], out=aside)
+        np.add(before[:-1], twice[diagonal, 1:], out=across)
+        np.minimum(aside, across, out=now[1:])
         before, last = last, now
     return float(last[rows] / (rows + columns))
+
+
+def _speech_seconds(audio: Audio) -> float:
+    speech = loud(audio, SPEECH_DB)
+    return float((speech.stop - speech.start) / audio.rate)
 
 
 def _loudest_db(audio: Audio) -> float:
