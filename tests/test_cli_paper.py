@@ -58,6 +58,14 @@ def test_the_preset_with_decay_and_another_grid(folder: Path) -> None:
     assert (spec.scheduler.type, spec.input_partitions, spec.batch_size) == ("decay", 5, 1)
 
 
+@pytest.mark.parametrize("options", [("--guide", "none"), ("--guide", "none,BTCov"), ("--keep", "random")])
+def test_the_preset_with_a_baseline(folder: Path, options: tuple[str, str]) -> None:
+    rest = ("--paper", "--runs", "4", "--workers", "0")
+    assert run(*BASIC, *MODEL, *options, *rest, "-o", str(folder / "a")).exit_code in (0, 1)
+    spec = CampaignRecord.open(folder / "a").spec
+    assert (spec.guide.type, spec.window) == (options[1].split(",")[0], 1)
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [
@@ -68,6 +76,12 @@ def test_the_preset_with_decay_and_another_grid(folder: Path) -> None:
             "--paper does not go with --scheduler rarity: leave one out, or use uniform or decay",
         ),
         (("--pick", "thompson"), "--paper does not go with --pick thompson: leave one out, or use uniform"),
+        (("--severity", "mild"), "--paper does not go with --severity mild: leave one out, or use unlimited"),
+        (
+            ("--keep", "coverage+distance"),
+            "--paper does not go with --keep coverage+distance: leave one out, or use coverage or random or none",
+        ),
+        (("--aim", "seeds"), "--aim does not go with --scheduler uniform: leave one out"),
     ],
 )
 def test_options_that_contradict_the_preset(folder: Path, option: tuple[str, str], message: str) -> None:

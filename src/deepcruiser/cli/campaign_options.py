@@ -209,6 +209,8 @@ def paper_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]
                 f"--paper does not go with {option} {options[name]}: leave one out, or use {allowed}"
             )
     preset = {name: values[0] for name, values in PAPER_PRESET.items() if name not in typed}
+    if "keep" in preset and {"random", "none"} & {name.strip() for name in options["guide"].split(",")}:
+        preset["keep"] = None  # the guide says it
     if "normalise" not in typed:
         preset["normalise"] = PAPER_NORMALISE
     if "input_partitions" not in typed and options.get("partitions") is not None:

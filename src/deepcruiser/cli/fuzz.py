@@ -214,10 +214,10 @@ def fuzz(
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
     campaign began, or twice.
     """
-    given |= {"scheduler": scheduler, "pick": pick, "keep": keep}
+    given |= {"guide": guide, "scheduler": scheduler, "pick": pick, "keep": keep}
     given = paper_options(ctx, given) if paper else given
     given["severity"] = given["severity"] if given["severity"] in LEVELS else budget(given["severity"])
-    chosen = guide_from(guide, given.pop("keep"))
+    chosen = guide_from(given.pop("guide"), given.pop("keep"))
     spec = spec_from(scheduler=_scheduler(ctx, given.pop("scheduler"), aim, given.pop("pick")), **given)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
