@@ -93,10 +93,11 @@ def test_an_enhancer_is_compared_with_the_clean_sound_after_the_same_changes(tmp
     )
     assert {event.outcome for event in record.seeds} == {"kept"}
     for event in record.runs:
-        (step,) = event.changes
-        seed = tone((0.2, 0.3)[-1 - event.parent])
-        clean = step(seed) if isinstance(step, changes.ChangeVolume) else seed
-        made = record.inputs.make(str(-1 - event.parent), event.changes)
+        position = -1 - event.parent
+        clean = tone((0.2, 0.3)[position])
+        for step in event.changes:
+            clean = step(clean) if isinstance(step, changes.ChangeVolume) else clean
+        made = record.inputs.make(str(position), event.changes)
         score = dc.SignalToDistortion(20).score(clean, np.clip(made.samples, -0.5, 0.5))
         assert event.score == pytest.approx(score)
         assert (event.outcome == "failed") == (score > 0.1)
