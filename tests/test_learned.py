@@ -116,6 +116,13 @@ def test_a_budget_without_room_is_an_error(tmp_path: Path) -> None:
             toy.campaign(tmp_path / scheduler, severity=0.5, scheduler=scheduler)
 
 
+def test_chains_draw_again_when_a_test_has_no_room_left(tmp_path: Path) -> None:
+    """Mutants of one change here have a severity of 1, so that nothing fits behind those that were kept."""
+    record = toy.campaign(tmp_path, severity=1.0, scheduler="chains", batch_size=1, runs=60)
+    assert len(record.runs) == 60
+    assert len(record.tests) > 2
+
+
 @pytest.mark.parametrize("aim", ["balanced", "failures", "seeds", "coverage"])
 def test_a_campaign_that_is_resumed_goes_on_with_the_same_weights(aim: str, tmp_path: Path) -> None:
     options: dict[str, Any] = {"scheduler": Component("learned", {"aim": aim}), "severity": 3.0}

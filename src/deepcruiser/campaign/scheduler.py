@@ -187,7 +187,9 @@ class Chains(Scheduler):
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         plan: list[Mutant] = []
-        while queue.live and len(plan) < size:
+        for _ in range(_TRIES):
+            if not queue.live or len(plan) == size:
+                return tuple(plan)
             tests = [queue.live[place] for place in rng.integers(len(queue.live), size=size - len(plan))]
             count = rng.integers(1, MOST_CHANGES + 1, len(tests))
             applied = [self._drawing.applied(test.recipe) for test in tests]
@@ -196,9 +198,7 @@ class Chains(Scheduler):
                 changes = self._drawing.make(candidates, at, rng)
                 plan.append(Mutant(first + len(plan), tests[at].number, tests[at].seed, tests[at].recipe, changes))
                 tests[at].picked += 1
-            if not candidates.count.any():
-                raise self._drawing.no_room()
-        return tuple(plan)
+        raise self._drawing.no_room()
 
 
 #: How a test is chosen, and how the kind of change, by the names of the spec and of the command line.
