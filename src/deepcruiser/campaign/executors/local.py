@@ -150,8 +150,11 @@ def _limit(seconds: float | None) -> Iterator[None]:
         return
 
     pauses = chain([1.0], repeat(1e-4))  # time to clean up; then so often that it meets a loop between two attempts
+    ended = False
 
     def late(signum: int, frame: FrameType | None) -> None:
+        if ended:  # it came while the timer was being stopped: started again, it would kill this process
+            return
         signal.setitimer(signal.ITIMER_REAL, next(pauses))
         if frame is None or frame.f_code.co_filename not in (__file__, contextlib.__file__):
             raise _LateError(f"no answer within {seconds:g} s")
@@ -161,5 +164,6 @@ def _limit(seconds: float | None) -> Iterator[None]:
     try:
         yield
     finally:
+        ended = True
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
