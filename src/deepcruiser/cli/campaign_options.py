@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,6 @@ from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
 from deepcruiser.value_oracles import Keywords, SystemDisagreement, Tolerance
 
-Command = Callable[..., Any]
-
 
 def _names(kinds: Iterable[type]) -> str:
     return ", ".join(kind.__name__ for kind in kinds)
@@ -52,76 +50,64 @@ moving_options = together(
 )
 
 
-def oracle_options(command: Command) -> Command:
-    """What counts as a failure: shared by `fuzz`, `evaluate` and `seeds`."""
-    options = [
-        click.option(
-            "--wer-above",
-            type=float,
-            show_default=False,
-            help=f"Fail if the word error rate exceeds this.  [default: {WER_ABOVE}]",
-        ),
-        click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
-        click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
-        click.option(
-            "--tolerance", metavar="LIMIT", help="Fail if a number is further off than this, such as 0.1 or 5%."
-        ),
-        click.option(
-            "--keywords",
-            metavar="NAMES",
-            help="Fail if one of these words is missed or misheard, or these slots differ.",
-        ),
-        click.option("--oracle", metavar="FILE.py:NAME", help="Judge with an oracle of your own."),
-        click.option(
-            "--against",
-            type=click.Choice(["text", "output"]),
-            help="Compare with the seed's text or with the answer to the seed.  [default: the text, if there is one]",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: What counts as a failure, for `fuzz`, `evaluate` and `seeds`.
+oracle_options = together(
+    click.option(
+        "--wer-above",
+        type=float,
+        show_default=False,
+        help=f"Fail if the word error rate exceeds this.  [default: {WER_ABOVE}]",
+    ),
+    click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
+    click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
+    click.option("--tolerance", metavar="LIMIT", help="Fail if a number is further off than this, such as 0.1 or 5%."),
+    click.option(
+        "--keywords",
+        metavar="NAMES",
+        help="Fail if one of these words is missed or misheard, or these slots differ.",
+    ),
+    click.option("--oracle", metavar="FILE.py:NAME", help="Judge with an oracle of your own."),
+    click.option(
+        "--against",
+        type=click.Choice(["text", "output"]),
+        help="Compare with the seed's text or with the answer to the seed.  [default: the text, if there is one]",
+    ),
+)
 
 
-def judging_options(command: Command) -> Command:
-    """What counts as a failure, and what may be done to an input: shared by `fuzz` and `evaluate`."""
-    options = [
-        click.option(
-            "--normalise",
-            metavar="NAMES",
-            default=",".join(NORMALISE),
-            show_default=True,
-            help="Differences that are not errors of words or characters: case, punctuation, spacing, numbers.",
-        ),
-        click.option(
-            "--transformations",
-            metavar="NAMES",
-            help=f"The transformations to use, separated by commas, or all: {_names(PAPER)}; beyond the paper: "
-            f"{_names(EXTRA)}.  [default: those of the paper]",
-        ),
-        click.option(
-            "--noise", metavar="FOLDER", help="Turn on AddBackgroundNoise with the recordings in this folder."
-        ),
-        click.option(
-            "--range",
-            "ranges",
-            multiple=True,
-            metavar="RANGE",
-            help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40 or Typos.share=0.1,0.2; "
-            "repeatable.",
-        ),
-        click.option("--mutations", metavar="NAME", help="Mutations for other inputs: text, series, or FILE.py:NAME."),
-        click.option(
-            "--limit-seconds",
-            default=60.0,
-            show_default=True,
-            type=click.FloatRange(min=0),
-            help="Time limit per batch in seconds; slower counts as a time-out (0 turns it off).",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return oracle_options(command)
+#: What counts as a failure, and what may be done to an input, for `fuzz` and `evaluate`.
+judging_options = together(
+    oracle_options,
+    click.option(
+        "--normalise",
+        metavar="NAMES",
+        default=",".join(NORMALISE),
+        show_default=True,
+        help="Differences that are not errors of words or characters: case, punctuation, spacing, numbers.",
+    ),
+    click.option(
+        "--transformations",
+        metavar="NAMES",
+        help=f"The transformations to use, separated by commas, or all: {_names(PAPER)}; beyond the paper: "
+        f"{_names(EXTRA)}.  [default: those of the paper]",
+    ),
+    click.option("--noise", metavar="FOLDER", help="Turn on AddBackgroundNoise with the recordings in this folder."),
+    click.option(
+        "--range",
+        "ranges",
+        multiple=True,
+        metavar="RANGE",
+        help="Draw a parameter from this range, such as AddWhiteNoise.snr_db=25,40 or Typos.share=0.1,0.2; repeatable.",
+    ),
+    click.option("--mutations", metavar="NAME", help="Mutations for other inputs: text, series, or FILE.py:NAME."),
+    click.option(
+        "--limit-seconds",
+        default=60.0,
+        show_default=True,
+        type=click.FloatRange(min=0),
+        help="Time limit per batch in seconds; slower counts as a time-out (0 turns it off).",
+    ),
+)
 
 
 def spec_from(

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from deepcruiser.cli.findings import SHRUNK, shrunk_findings
+from deepcruiser.cli.options import together
 from deepcruiser.cli.replay import open_campaign
 from deepcruiser.criteria import Criterion, criterion
 from deepcruiser.findings.corpus import MANIFESTS, export_failures, export_queue
@@ -41,35 +42,31 @@ def _criteria(names: str | None) -> tuple[Criterion, ...]:
     return () if names is None else tuple(criterion(name.strip()) for name in names.split(","))
 
 
-def campaign_options(command: Any) -> Any:
-    """The options of `export` for campaigns."""
-    options = [
-        click.option(
-            "--suite",
-            metavar="FOLDER",
-            type=click.Path(path_type=Path),
-            help="Write a regression suite there, one test per finding; a suite that is there grows.",
-        ),
-        click.option(
-            "--queue",
-            metavar="FOLDER",
-            type=click.Path(path_type=Path),
-            help="Write the tests of the queue there, to run again.",
-        ),
-        click.option(
-            "--minimise",
-            metavar="CRITERIA",
-            help="Write the fewest tests of the queue found that cover as much, such as BSCov,BTCov; with --queue.",
-        ),
-        click.option(
-            "--manifest",
-            type=click.Choice(sorted(MANIFESTS)),
-            help="Write the failing tests and their expected answers in this form, to train on; with -o FOLDER.",
-        ),
-        click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's; with --suite."),
-        click.option("--data", metavar="PATH", help="Where the seeds of the campaign are now."),
-        click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: The options of `export` for campaigns.
+campaign_options = together(
+    click.option(
+        "--suite",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path),
+        help="Write a regression suite there, one test per finding; a suite that is there grows.",
+    ),
+    click.option(
+        "--queue",
+        metavar="FOLDER",
+        type=click.Path(path_type=Path),
+        help="Write the tests of the queue there, to run again.",
+    ),
+    click.option(
+        "--minimise",
+        metavar="CRITERIA",
+        help="Write the fewest tests of the queue found that cover as much, such as BSCov,BTCov; with --queue.",
+    ),
+    click.option(
+        "--manifest",
+        type=click.Choice(sorted(MANIFESTS)),
+        help="Write the failing tests and their expected answers in this form, to train on; with -o FOLDER.",
+    ),
+    click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's; with --suite."),
+    click.option("--data", metavar="PATH", help="Where the seeds of the campaign are now."),
+    click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own."),
+)

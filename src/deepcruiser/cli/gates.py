@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
 
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli.fraction import Fraction
+from deepcruiser.cli.options import together
 from deepcruiser.cli.output import WRONG_SEEDS
 from deepcruiser.findings.cluster import Findings
-
-Command = Callable[..., Any]
 
 #: Without failing tests, and unless told otherwise, this part of the seeds may be wrong.
 _USUAL = 0.5
 
 
-def gate_options(command: Command) -> Command:
-    """--max-findings and --max-wrong-seeds."""
-    options = [
-        click.option(
-            "--max-findings",
-            type=click.IntRange(min=0),
-            help="Exit with status 0 if there are failing tests, but not more findings than this.",
-        ),
-        click.option(
-            "--max-wrong-seeds",
-            type=Fraction(),
-            show_default=False,
-            help="Exit with status 4 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
-            "where there is no failing test]",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+#: `max_findings` and `max_wrong_seeds`
+gate_options = together(
+    click.option(
+        "--max-findings",
+        type=click.IntRange(min=0),
+        help="Exit with status 0 if there are failing tests, but not more findings than this.",
+    ),
+    click.option(
+        "--max-wrong-seeds",
+        type=Fraction(),
+        show_default=False,
+        help="Exit with status 4 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
+        "where there is no failing test]",
+    ),
+)
 
 
 def spacing_line(found: Findings) -> str:
