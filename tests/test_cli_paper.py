@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from deepcruiser.abstraction.profile import Profile
 from deepcruiser.campaign.record import CampaignRecord
 from tests.support.typed import BASIC, MODEL, fuzz, make, run
 
@@ -196,3 +197,22 @@ def test_names_that_are_html_are_text(folder: Path) -> None:
         [ListedSeed(name, "passes", name, name, 0.0, None, None, None, ())], folder / "x.html", read=str, sounds=0
     )
     assert name not in (folder / "x.html").read_text()
+
+
+@pytest.mark.parametrize("option", ["--sample", "--pca-share"])
+@pytest.mark.parametrize(("value", "message"), [("0", "must be above 0 and at most 1"), ("1.5", "must be above 0"),
+                                                ("nan", "must be above 0"), ("half", "is not a fraction")])  # fmt: skip
+def test_shares_of_the_data_that_are_not_shares(folder: Path, option: str, value: str, message: str) -> None:
+    result = run("profile", *SPEECH, option, value, "-o", str(folder / "p.profile"))
+    assert result.exit_code == 2
+    assert f"invalid value for '{option}': '{value}' {message}" in " ".join(result.stderr.split())
+    assert not (folder / "p.profile").exists()
+
+
+def test_a_sample_may_be_in_percent(folder: Path) -> None:
+    for name, value in (("a", "0.5"), ("b", "50%")):
+        result = run("profile", *SPEECH, "--sample", value, "--exact", "--seed", "3", "-o", str(folder / name))
+        assert result.exit_code == 0, result.output
+    one, other = (Profile.load(folder / name) for name in "ab")
+    assert one == other
+    assert 0 < one.origin.traces < 6

@@ -11,6 +11,7 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options, workers
+from deepcruiser.cli.fraction import Fraction
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.project import ProjectCommand
@@ -32,10 +33,14 @@ from deepcruiser.stream import Progress
     help="Number of principal components of an input.  [default: as for states, at most the input's size]",
 )
 @click.option(
-    "--sample", default=1.0, help="Profile only this random share of the data, such as 0.2.  [default: all of them]"
+    "--sample",
+    type=Fraction(),
+    default=1.0,
+    help="Profile only this random share of the data, such as 0.2 or 20%.  [default: all of them]",
 )
 @click.option(
     "--pca-share",
+    type=Fraction(),
     default=0.1,
     show_default=True,
     help="Share of the profiled sequences to fit the principal components on.",
