@@ -1,7 +1,7 @@
 """The claims that the paper makes of its criteria and of its model, and what does not follow from them.
 
 The implications are checked on every model and every test suite that can be made of the eight steps between two states
-on two inputs. Each counterexample is the smallest that there is.
+on two inputs. Counterexamples are the smallest that there are; some have a larger one beside them that says more.
 """
 
 from __future__ import annotations
@@ -104,28 +104,41 @@ def test_weighted_input_coverage_never_exceeds_input_coverage() -> None:
 
 
 def test_full_coverages_are_ordered_and_values_are_not() -> None:
-    """WICov 0.995 with BTCov 0.5: of 200 steps from 0 on A, all but one stay there. BTCov 1/2 with BSCov 1/3."""
-    M = model([walk([0] * 200, [A] * 199), walk([0, 1], [A])], states=2, inputs=1)
+    """WICov 2/3 with BTCov 1/2: two of three steps stay in 0. 199 of 200: 0.995 and 1/2. BTCov 1/2, BSCov 1/3."""
     staying = [walk([0, 0], [A])]
-    assert (dc.WICov(M, staying), dc.BTCov(M, staying)) == (0.995, 0.5)
+    for steps in (3, 200):
+        M = model([walk([0] * steps, [A] * (steps - 1)), walk([0, 1], [A])], states=2, inputs=1)
+        assert (dc.WICov(M, staying), dc.BTCov(M, staying)) == ((steps - 1) / steps, 1 / 2)
     M = model([walk([0, 0], [A]), walk([1, 2], [A])], states=3, inputs=1)
     assert (dc.BTCov(M, staying), dc.BSCov(M, staying)) == (1 / 2, 1 / 3)
 
 
 def test_input_coverage_does_not_imply_transition_coverage() -> None:
-    """One state and one input that leads to two: reading it once is all of ISCov and half of BTCov."""
+    """A known input that leads elsewhere is all of ISCov and nothing of BTCov.
+
+    With tests that were profiled: if it led to two states, reading it once is all of ISCov and half of BTCov.
+    """
+    M = model([walk([0, 0], [A])], states=2, inputs=1)
+    assert (dc.ISCov(M, [walk([0, 1], [A])]), dc.BTCov(M, [walk([0, 1], [A])])) == (1, 0)
     M = model([walk([0, 0], [A]), walk([0, 1], [A])], states=2, inputs=1)
     assert (dc.ISCov(M, [walk([0, 0], [A])]), dc.BTCov(M, [walk([0, 0], [A])])) == (1, 0.5)
 
 
 def test_transition_coverage_does_not_imply_input_coverage() -> None:
-    """Two inputs that lead to the same state: one of them is all of BTCov and half of ISCov."""
+    """A known step on another input is all of BTCov and nothing of ISCov.
+
+    With tests that were profiled: if two inputs led there, one of them is all of BTCov and half of ISCov.
+    """
+    M = model([walk([0, 0], [A])], states=2, inputs=2)
+    assert (dc.BTCov(M, [walk([0, 0], [B])]), dc.ISCov(M, [walk([0, 0], [B])])) == (1, 0)
     M = model([walk([0, 0], [A]), walk([0, 0], [B])], states=2, inputs=2)
     assert (dc.BTCov(M, [walk([0, 0], [A])]), dc.ISCov(M, [walk([0, 0], [A])])) == (1, 0.5)
 
 
 def test_the_printed_input_coverage_can_be_full_where_a_third_is_covered() -> None:
-    """X_M(0) = {A, B, C}, X_T(0) = {A, D, E}: printed 3/3, cut with X_M 1/3."""
+    """X_M(0) = {A, B, C}, X_T(0) = {A, D, E}: printed 3/3, cut with X_M 1/3. {A} and {B}: printed 1, cut 0."""
+    M = model([walk([0, 0], [A])], states=2, inputs=2)
+    assert (dc.literal_iscov(M, [walk([0, 0], [B])]), dc.ISCov(M, [walk([0, 0], [B])])) == (1, 0)
     M = model([walk([0, 0], [x]) for x in (A, B, C)], states=2, inputs=5)
     tests = [walk([0, 0], [x]) for x in (A, D, E)]
     assert dc.literal_iscov(M, tests) == 1
