@@ -21,7 +21,7 @@ from pystoi import stoi
 from scipy import stats
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.transformations import (
     CLEARNESS,
     DRC,

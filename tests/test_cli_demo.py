@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import builtin, main
-from deepcruiser.decoding import has_beam_search
+from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 
 

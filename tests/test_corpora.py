@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import Corpus, Sample, read_corpus
+from deepcruiser.corpora.corpus import Corpus, Sample
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import FileError, InputError
 from tests.support.corpora import fails, ids, level, sound, text, texts
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import FileError
 from tests.support.corpora import fails, ids, level, sound, text, texts
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import FileError
 from tests.support.corpora import SHARED, fails, ids, level, sound, text, texts
 

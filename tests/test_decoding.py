@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.decoding import beam, ctc_beam_symbols, has_beam_search
+from deepcruiser.decoding import beam
+from deepcruiser.decoding.beam import ctc_beam_symbols, has_beam_search
 
 ALPHABET = "ab "
 BLANK = 3

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.decoding import has_beam_search
+from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.systems.deepspeech.system import Steps, read_alphabet, unpacked_alphabet
 from tests.support import deepspeech_files as files
 

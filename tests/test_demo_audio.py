@@ -13,7 +13,7 @@ import pytest
 import soundfile as sf
 
 import deepcruiser as dc
-from deepcruiser.decoding import has_beam_search
+from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL, WEIGHTS
 from training import demo_audio
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.decoding import ctc_greedy
+from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.decoding.scores import loss_of, scores_of
 from deepcruiser.oracles import distance
 from deepcruiser.trace import Scores

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.cli import main
-from deepcruiser.decoding import has_beam_search
+from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.systems.by_suffix import is_model_file, system_from_file
 from deepcruiser.systems.kaldi.files import read_network, write_network
 from deepcruiser.systems.kaldi.system import read_units

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 import deepcruiser as dc
-from deepcruiser.decoding import ctc_beam, has_beam_search, read_language_model
+from deepcruiser.decoding.beam import ctc_beam, has_beam_search
+from deepcruiser.decoding.language_model import read_language_model
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, Shape
 from training import eesen, language_model, shapes, synthesise, texts, train, voices
 from training.graphs import Graphs, Scores

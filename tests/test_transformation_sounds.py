@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import fft, signal
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.systems.builtin.speech import SEEDS as SPEECH
 from deepcruiser.transformations import (
     DRC,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.transformations import (
     PAPER,

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from torch.nn.functional import ctc_loss
 from torch.nn.utils.rnn import pad_sequence
 
-from deepcruiser.corpora import Sample, read_corpus
+from deepcruiser.corpora.corpus import Sample
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.features.kaldi import KaldiFeatures
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.kaldi.files import write_network

@@ -21,8 +21,10 @@ import numpy as np
 import torch
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
-from deepcruiser.decoding import ctc_beam, ctc_greedy, read_language_model
+from deepcruiser.corpora.read import read_corpus
+from deepcruiser.decoding.beam import ctc_beam
+from deepcruiser.decoding.greedy import ctc_greedy
+from deepcruiser.decoding.language_model import read_language_model
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE

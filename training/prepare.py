@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import Sample, read_corpus
+from deepcruiser.corpora.corpus import Sample
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import FileError
 from deepcruiser.systems.builtin.speech.network import RATE
 from training.shards import is_plain, write_shard

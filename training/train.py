@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import read_corpus
-from deepcruiser.decoding import ctc_greedy
+from deepcruiser.corpora.read import read_corpus
+from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, MEL, RATE, log_mel, normalised
 from training.graphs import Forward, Graphs, Scores
 from training.pool import Batch, Pool, sent

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from deepcruiser.campaign.replay import Replay
     from deepcruiser.campaign.spec import CampaignSpec
     from deepcruiser.cluster import RayWorkers
-    from deepcruiser.corpora import Corpus, Labelled, Sample, read_corpus, samples
+    from deepcruiser.corpora.corpus import Corpus, Sample
+    from deepcruiser.corpora.read import read_corpus
+    from deepcruiser.corpora.samples import Labelled, samples
     from deepcruiser.coverage import Coverage, CoverageReport, cover
     from deepcruiser.criteria import (
         BSCov,
@@ -45,7 +47,11 @@ if TYPE_CHECKING:
         literal_iscov,
         same_input_wicov,
     )
-    from deepcruiser.decoding import LanguageModel, classify, ctc_beam, ctc_greedy, doubt_of, read_language_model, spans
+    from deepcruiser.decoding.beam import ctc_beam
+    from deepcruiser.decoding.detection import classify, spans
+    from deepcruiser.decoding.doubt import doubt_of
+    from deepcruiser.decoding.greedy import ctc_greedy
+    from deepcruiser.decoding.language_model import LanguageModel, read_language_model
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
     from deepcruiser.findings.cluster import find
@@ -176,7 +182,9 @@ _NAMES = {
     "deepcruiser.campaign.replay": ("Replay",),
     "deepcruiser.campaign.spec": ("CampaignSpec",),
     "deepcruiser.cluster": ("RayWorkers",),
-    "deepcruiser.corpora": ("Corpus", "Labelled", "Sample", "read_corpus", "samples"),
+    "deepcruiser.corpora.corpus": ("Corpus", "Sample"),
+    "deepcruiser.corpora.read": ("read_corpus",),
+    "deepcruiser.corpora.samples": ("Labelled", "samples"),
     "deepcruiser.coverage": ("Coverage", "CoverageReport", "cover"),
     "deepcruiser.criteria": (
         "BSCov",
@@ -189,15 +197,11 @@ _NAMES = {
         "literal_iscov",
         "same_input_wicov",
     ),
-    "deepcruiser.decoding": (
-        "LanguageModel",
-        "classify",
-        "ctc_beam",
-        "ctc_greedy",
-        "doubt_of",
-        "read_language_model",
-        "spans",
-    ),
+    "deepcruiser.decoding.beam": ("ctc_beam",),
+    "deepcruiser.decoding.detection": ("classify", "spans"),
+    "deepcruiser.decoding.doubt": ("doubt_of",),
+    "deepcruiser.decoding.greedy": ("ctc_greedy",),
+    "deepcruiser.decoding.language_model": ("LanguageModel", "read_language_model"),
     "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
     "deepcruiser.features": ("MFCC", "KaldiFeatures", "LogMel", "LogSpectrogram"),
     "deepcruiser.findings.cluster": ("find",),

@@ -9,7 +9,8 @@ import pytest
 import soundfile as sf
 
 from deepcruiser.audio import Audio
-from deepcruiser.corpora import Corpus, Sample, read_corpus
+from deepcruiser.corpora.corpus import Corpus, Sample
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import FileError
 
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "speech"

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,6 @@ from deepcruiser.cli.workers import campaign_workers
 from deepcruiser.cli.workers import cluster as cluster_option
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.findings.cluster import find
-from deepcruiser.report.coverage_history import CoverageHistory
-from deepcruiser.report.server import serving
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 from deepcruiser.transformations.severity import LEVELS, budget
 from deepcruiser.workers import one_thread
@@ -229,10 +227,9 @@ def fuzz(
             say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
             benches = campaign_workers(system, model, mutations, spec, workers, cluster)
-            page = contextlib.nullcontext("") if serve is None else serving(output, serve)
             with (
                 one_thread(),
-                page as url,
+                _serving(output, serve) as url,
                 _watching(
                     output, out, url, plain=plain or verbose, quiet=quiet, verbose=verbose, as_json_lines=as_json_lines
                 ) as show,
@@ -302,6 +299,15 @@ def _left_out(path: str | None) -> list[str]:
     return read_choice(path)
 
 
+def _serving(folder: Path, port: int | None) -> AbstractContextManager[str]:
+    """The live page, as its URL; empty if it is not asked for."""
+    if port is None:
+        return contextlib.nullcontext("")
+    from deepcruiser.report.server import serving
+
+    return serving(folder, port)
+
+
 @contextmanager
 def _watching(
     folder: Path, out: Any, url: str, *, plain: bool, quiet: bool, verbose: bool, as_json_lines: bool
@@ -310,6 +316,8 @@ def _watching(
         say(f"live page, for this machine: {url}", err=True)
     past: Past = ()
     if (folder / DATABASE).is_file():
+        from deepcruiser.report.coverage_history import CoverageHistory
+
         with contextlib.suppress(DeepCruiserError):  # resuming will say why
             stored = CampaignRecord.open(folder)
             past = CoverageHistory(stored, stored.spec.build_guide().criteria).moments

@@ -15,7 +15,7 @@ from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.progress import print_skipped
 from deepcruiser.cli.resolve import data_from, system_from
-from deepcruiser.corpora import Sample
+from deepcruiser.corpora.corpus import Sample
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError, printable
 from deepcruiser.files.atomic import atomic_write

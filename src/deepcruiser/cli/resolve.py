@@ -17,7 +17,7 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli import builtin
-from deepcruiser.corpora import read_corpus, samples
+from deepcruiser.corpora.samples import samples
 from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, described
 from deepcruiser.oracles import Oracle
@@ -72,17 +72,18 @@ def _system_from(given: str) -> System:
             f"'process: program arguments', or a built-in system ({built_in})"
         )
     value = object_from(given)
-    if is_network(value):
-        raise InputError(
-            f"{given!r} is a bare {type(value).__name__}: wrap it, "
-            "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that"
-        )
-    with _running(given):
+    with running(given):
         # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
-        if isinstance(value, type) or (callable(value) and not isinstance(value, System)):
+        if isinstance(value, type) or (callable(value) and not isinstance(value, System) and not is_network(value)):
             value = value()
         if isinstance(value, System):
             return value
+    if is_network(value):
+        raise InputError(
+            f"{given!r} is a bare {type(value).__name__}: wrap it, "
+            "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that; "
+            f"deepcruiser init {given} does it"
+        )
     raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
 
 
@@ -100,10 +101,12 @@ def data_from(given: str) -> Iterable[Any]:
     if builtin.is_data(given):
         return builtin.data(given)
     if ".py:" not in given:
+        from deepcruiser.corpora.read import read_corpus
+
         return read_corpus(given)
     value = object_from(given)
     if callable(value):
-        with _running(given):
+        with running(given):
             value = value()
     try:
         return samples(value)
@@ -127,7 +130,7 @@ def mutations_from(given: str) -> Mutations:
         )
     value = object_from(given)
     if inspect.isroutine(value) or isinstance(value, type):
-        with _running(given):
+        with running(given):
             value = value()
     if not isinstance(value, Mutations):
         raise InputError(f"{given!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
@@ -159,6 +162,8 @@ def model_from(
         return AbstractModel.load(model)
     if profile is None or partitions is None or model is not None:
         raise click.UsageError("give either --profile and --partitions, or --model")
+    if not Path(profile).exists():
+        raise FileError(f"there is no profile {str(profile)!r}: write it with deepcruiser profile")
     return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
 
 
@@ -194,14 +199,14 @@ def object_from(given: str) -> Any:
         if known is None or known in _modules.values():
             sys.modules[path.stem] = module  # what it defines can then be sent to other processes
         try:
-            with _running(file):
+            with running(file):
                 specification.loader.exec_module(module)
         except BaseException:
             if sys.modules.get(path.stem) is module:
                 del sys.modules[path.stem]
             raise
         _modules[path.resolve()] = module
-    with _running(given):
+    with running(given):
         value = getattr(module, name, None)
     if value is None:
         names = ", ".join(n for n in vars(module) if not n.startswith("_")) or "nothing"
@@ -210,7 +215,7 @@ def object_from(given: str) -> Any:
 
 
 @contextmanager
-def _running(given: str) -> Iterator[None]:
+def running(given: str) -> Iterator[None]:
     """Run code of the user's file; whatever it raises, `sys.exit` included, is a clear error with its line."""
     try:
         yield

@@ -11,8 +11,8 @@ import click
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.cli import builtin, options
 from deepcruiser.cli.output import say
-from deepcruiser.corpora import read_corpus
 from deepcruiser.corpora.corpus import Sample
+from deepcruiser.corpora.read import read_corpus
 from deepcruiser.errors import DeepCruiserError
 
 

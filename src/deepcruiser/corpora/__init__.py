@@ -24,9 +24,3 @@ Folders are read in sorted order, lists in their own order. A relative path is r
 Texts are kept as written, except that LibriSpeech's upper case becomes lower case. An id is the corpus' own, or the
 path without its suffix. Hidden files and links to folders are skipped.
 """
-
-from deepcruiser.corpora.corpus import Corpus, Sample
-from deepcruiser.corpora.read import read_corpus
-from deepcruiser.corpora.samples import Labelled, samples
-
-__all__ = ["Corpus", "Labelled", "Sample", "read_corpus", "samples"]

@@ -15,6 +15,12 @@ from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.files.reading import open_regular, read_array, read_text
 
 INPUT_SUFFIXES = (*AUDIO_SUFFIXES, ".npy")
+#: The columns of tables, and fields of dictionaries, that name a file or hold its transcript.
+FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
+TEXT_COLUMNS = ("transcript", "transcription", "sentence", "text")
+#: Those of an input that is a text, and of right labels.
+INPUT_COLUMNS = ("text", "sentence")
+LABEL_COLUMNS = ("label", "labels", "target", "class")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.corpora.corpus import INPUT_SUFFIXES, Sample
+from deepcruiser.corpora.corpus import (
+    FILE_COLUMNS,
+    INPUT_COLUMNS,
+    INPUT_SUFFIXES,
+    LABEL_COLUMNS,
+    TEXT_COLUMNS,
+    Sample,
+)
 from deepcruiser.errors import FileError
 from deepcruiser.files.csv_cells import text_of
 from deepcruiser.files.reading import check_bytes, open_regular
 
-FILE_COLUMNS = ("wav_filename", "path", "file", "audio")
-TEXT_COLUMNS = ("transcript", "transcription", "sentence", "text")
-#: The columns of an input that is a text, and of right labels.
-INPUT_COLUMNS = ("text", "sentence")
-LABEL_COLUMNS = ("label", "labels", "target", "class")
 #: What a line of `segments` holds.
 SEGMENT = "an id, an id of wav.scp, a start and an end in seconds"
 
@@ -150,10 +152,9 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
         )
         source, right = (words, label) if file is None else (file, label if words is None else words)
         if source is None or (file is not None and right is None):
-            needed = (
-                f"a header with one of {', '.join(FILE_COLUMNS)} and one of {', '.join(TEXT_COLUMNS)} or label, or "
-            )
-            raise malformed(path, 1, ", ".join(header), f"{needed}with text and label")
+            texts = f"{', '.join(TEXT_COLUMNS)} or label; for texts without sounds, columns named text and label"
+            needed = f"a header with one of {', '.join(FILE_COLUMNS)} and one of {texts}"
+            raise malformed(path, 1, ", ".join(header), needed)
         for row in filter(any, rows):
             # Common Voice omits empty columns at the end; an extra column means a comma without quotes.
             last = max(source, -1 if right is None else right)

@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
-from deepcruiser.corpora.corpus import Corpus, Sample
-from deepcruiser.corpora.lists import FILE_COLUMNS, INPUT_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS
-from deepcruiser.corpora.read import read_corpus
+from deepcruiser.corpora.corpus import FILE_COLUMNS, INPUT_COLUMNS, LABEL_COLUMNS, TEXT_COLUMNS, Corpus, Sample
 from deepcruiser.errors import InputError
 from deepcruiser.trace import is_tensor
 
@@ -78,6 +76,8 @@ def samples(data: Any, *, input: Any = None, label: Any = None) -> Iterable[Any]
     """
     fields = input, label
     if isinstance(data, str | os.PathLike):
+        from deepcruiser.corpora.read import read_corpus
+
         return read_corpus(data)
     if isinstance(data, Corpus | Samples):
         return data

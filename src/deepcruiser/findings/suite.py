@@ -20,7 +20,7 @@ from deepcruiser.campaign.executors.local import execution, run_all
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
-from deepcruiser.corpora import Sample
+from deepcruiser.corpora.corpus import Sample
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.files.reading import parse_json

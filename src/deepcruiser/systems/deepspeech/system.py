@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.audio import Audio
-from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_greedy, read_language_model
+from deepcruiser.decoding.beam import ctc_beam
+from deepcruiser.decoding.greedy import ctc_greedy
+from deepcruiser.decoding.language_model import LanguageModel, read_language_model
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.features import MFCC
 from deepcruiser.systems.adapter import Adapter

@@ -15,7 +15,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from deepcruiser.audio import Audio
-from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_beam_symbols, ctc_greedy, read_language_model
+from deepcruiser.decoding.beam import ctc_beam, ctc_beam_symbols
+from deepcruiser.decoding.greedy import ctc_greedy
+from deepcruiser.decoding.language_model import LanguageModel, read_language_model
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.features.kaldi import KaldiFeatures, recipes_of
 from deepcruiser.files.reading import open_regular

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from deepcruiser.decoding import spans
+from deepcruiser.decoding.detection import spans
 from deepcruiser.errors import InputError
 from deepcruiser.systems.tensors.signature import Port
 

@@ -14,7 +14,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from deepcruiser.audio import Audio
-from deepcruiser.decoding import LanguageModel, ctc_beam, ctc_greedy, has_beam_search, read_language_model
+from deepcruiser.decoding.beam import ctc_beam, has_beam_search
+from deepcruiser.decoding.greedy import ctc_greedy
+from deepcruiser.decoding.language_model import LanguageModel, read_language_model
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL, WEIGHTS
 from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE, Recogniser
