@@ -60,6 +60,28 @@ def networks() -> Iterator[tuple[str, Any, tuple[int, ...] | None, dict[str, int
     yield named("repeated", keras.Sequential([keras.Input((7, 5)), *pair]), (7, 5), 7, 3)
 
 
+@pytest.mark.filterwarnings("error:The structure of `inputs`")
+def test_inputs_in_a_list_or_a_dictionary() -> None:
+    from deepcruiser.systems.keras.layers import import_keras
+
+    keras = import_keras()
+    x, y = (np.random.default_rng(seed).normal(size=(6, 3)).astype(np.float32) for seed in (0, 1))
+    one, other = keras.Input((None, 3), name="one"), keras.Input((None, 3), name="other")
+    single = keras.layers.LSTM(4)(one)
+    both = keras.layers.GRU(4)(keras.layers.Subtract()([one, other]))
+    for inputs, output, given in (
+        ([one], single, x),
+        ([one, other], both, (x, y)),
+        ([other, one], both, (y, x)),
+        ({"other": other, "one": one}, both, {"one": x, "other": y}),
+    ):
+        net = keras.Model(inputs, output)
+        (run,) = dc.KerasSystem(net).run([given])
+        values = list(given) if isinstance(given, tuple) else given
+        batch = keras.tree.map_structure(lambda value: torch.tensor(value)[None], [x] if given is x else values)
+        np.testing.assert_allclose(run.output, net(batch, training=False).detach().numpy()[0], atol=1e-6)
+
+
 @pytest.mark.parametrize("suffix", ["h5", "keras"])
 def test_the_outputs_are_those_of_keras(suffix: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)

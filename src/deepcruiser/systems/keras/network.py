@@ -86,7 +86,7 @@ class KerasNetwork:
     def _call(self, piece: list[Tensor]) -> Any:
         keras = import_keras()
         values = [tensor if keras.config.backend() == "torch" else tensor.numpy() for tensor in piece]
-        output = self._model(values[0] if len(values) == 1 else values, training=False)
+        output = self._model(keras.tree.pack_sequence_as(_form(self._model), values), training=False)
         return keras.tree.map_structure(as_torch, output)
 
     def _joined(self, outputs: list[Any], axis: int) -> Any:
@@ -143,6 +143,14 @@ class KerasNetwork:
         finally:
             for variable, value in zip(variables, before, strict=True):
                 variable.assign(value)
+
+
+def _form(model: Any) -> Any:
+    """What the model takes: one tensor, or a list or dictionary of them."""
+    try:
+        return model.input
+    except (AttributeError, ValueError):  # a Sequential model, or one of a class of its own
+        return model.inputs[0] if len(model.inputs) == 1 else model.inputs
 
 
 def _parts(
