@@ -79,12 +79,15 @@ class _Row:
 class _Seed:
     """What is known of the mutants of a seed: its runs, and how often it failed in each way.
 
-    `recent` counts runs and `hits` failures, the older the less.
+    `recent` counts runs and `hits` failures, the older the less. `failures` counts all failures, and `once` the ways
+    seen once.
     """
 
     runs: int = 0
     recent: float = 0.0
     hits: float = 0.0
+    failures: int = 0
+    once: int = 0
     ways: Counter[str] = field(default_factory=Counter)
 
     def take(self, way: str) -> None:
@@ -93,17 +96,18 @@ class _Seed:
         self.recent = _DECAY * self.recent + 1
         self.hits = _DECAY * self.hits + bool(way)
         if way:
+            self.failures += 1
             self.ways[way] += 1
+            self.once += {1: 1, 2: -1}.get(self.ways[way], 0)
 
     @property
     def features(self) -> tuple[float, ...]:
-        return math.log((self.hits + 0.1) / (self.recent + 1)), math.log1p(self.runs), math.log1p(self.ways.total())
+        return math.log((self.hits + 0.1) / (self.recent + 1)), math.log1p(self.runs), math.log1p(self.failures)
 
     @property
     def novelty(self) -> float:
         """How likely its next failure is a new one (Good and Turing): the share of failures that happened once."""
-        once = sum(count == 1 for count in self.ways.values())
-        return (once + 1) / (self.ways.total() + 1)
+        return (self.once + 1) / (self.failures + 1)
 
 
 class Learned(Scheduler):
