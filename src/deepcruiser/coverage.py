@@ -246,10 +246,10 @@ def cover(
 
 def _visit(
     model: AbstractModel, inspect: Callable[[str, Run], None] | None, names: list[str], runs: list[Run]
-) -> list[tuple[IntArray, ...] | None]:
+) -> Callable[[], list[tuple[IntArray, ...] | None]]:
     """What a batch visits, beside its first run."""
-    visits = model.visits([run.traced for run in runs], names=names)
+    visits, rest = model.start_visits([run.traced for run in runs], names), [None] * (len(runs) - 1)
     if inspect is not None:
         for name, run in zip(names, runs, strict=True):
             inspect(name, run)
-    return [visits.arrays, *[None] * (len(runs) - 1)]
+    return lambda: [visits().arrays, *rest]

@@ -16,6 +16,9 @@ from deepcruiser.trace import Run, System, checked_runs
 from deepcruiser.workers import Workers
 
 T = TypeVar("T")
+#: From the names and runs of a batch to a result for each, or to a function that waits for them: it is called once the
+#: next batch has been started, so that a GPU does not wait for what is done with its results.
+Reduce = Callable[[list[str], list[Run]], Sequence[T] | Callable[[], Sequence[T]]]
 #: The results of a window, the inputs that could not be read and why, and the number of steps.
 _Window = tuple[list[tuple[str, T]], dict[str, str], int]
 
@@ -44,7 +47,7 @@ class Progress:
 def stream(
     system: System,
     data: Iterable[Any],
-    reduce: Callable[[list[str], list[Run]], Sequence[T]],
+    reduce: Reduce[T],
     *,
     progress: Progress,
     batch_size: int = 16,
@@ -55,7 +58,8 @@ def stream(
 
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
     (see `deepcruiser.corpora.samples`). Items that cannot be read are noted in `progress.skipped` and left out.
-    `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs. With
+    `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs. It gives
+    results, or a function that waits for them, which is called when the next batch has been started. With
     `workers`, each of which holds the same system and data, it must be a value that can be sent to them, and so must be
     what it returns; the batches, and with them the results, are the same.
     """
@@ -65,7 +69,12 @@ def stream(
         yield from _on_workers(workers, data, reduce, batch_size, progress, chosen)
         return
     items = ((name, item) for name, item in named(data) if chosen(name))
-    with ThreadPoolExecutor(1) as reader:  # reads the next window while the network runs on the current one
+    yield from _run(system, _windows(items, batch_size, progress), reduce, batch_size, progress)
+
+
+def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progress) -> Iterator[list[tuple[str, Any]]]:
+    """Inputs that were read, a window at a time; the next is read while the network runs on the current one."""
+    with ThreadPoolExecutor(1) as reader:
         window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
         upcoming = reader.submit(_read, window)
         while window:
@@ -74,7 +83,7 @@ def stream(
             upcoming = reader.submit(_read, window)
             progress.skipped.update(unreadable)
             progress.advance(len(unreadable))
-            yield from _run(system, inputs, reduce, batch_size, progress)
+            yield inputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +97,7 @@ class Source:
 def _on_workers(
     workers: Workers[Source],
     data: Iterable[Any],
-    reduce: Callable[[list[str], list[Run]], Sequence[T]],
+    reduce: Reduce[T],
     batch_size: int,
     progress: Progress,
     chosen: Callable[[str], bool],
@@ -108,36 +117,61 @@ def _on_workers(
         yield from results
 
 
-def _window(source: Source, job: tuple[list[int], Callable[..., Sequence[T]], int]) -> _Window[T]:
+def _window(source: Source, job: tuple[list[int], Reduce[T], int]) -> _Window[T]:
     """The results of one window, on a worker."""
     positions, reduce, batch_size = job
     items = [(str(getattr(source.data[at], "id", at)), source.data[at]) for at in positions]
     inputs, unreadable = _read(items)
     progress = Progress(len(inputs))
-    return _run(source.system, inputs, reduce, batch_size, progress), unreadable, progress.steps
+    return list(_run(source.system, [inputs], reduce, batch_size, progress)), unreadable, progress.steps
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """A batch that was started: its place among the inputs of its window, and what waits for its results."""
+
+    inputs: list[tuple[str, Any]]
+    positions: list[int]
+    results: dict[int, Any]
+    wait: Callable[[], Sequence[Any]]
+    steps: int
 
 
 def _run(
-    system: System,
-    inputs: list[tuple[str, Any]],
-    reduce: Callable[[list[str], list[Run]], Sequence[T]],
-    batch_size: int,
-    progress: Progress,
-) -> list[tuple[str, T]]:
-    """The results of one window in the order of `inputs`; the inputs are run in the order of their lengths."""
-    order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
-    results: dict[int, T] = {}
-    for start in range(0, len(order), batch_size):
-        batch = order[start : start + batch_size]
-        try:
-            runs = checked_runs(system, system.run([inputs[i][1] for i in batch]), len(batch))
-        except SystemExit as error:
-            raise InputError(f"{system!r} ended the program with sys.exit({error.code!r}): remove that") from error
-        steps = sum(len(run.traced) for run in runs)
-        results.update(zip(batch, reduce([inputs[i][0] for i in batch], runs), strict=True))
-        del runs  # frees the states of this batch before the next one runs
-        progress.advance(len(batch), steps=steps)
-    return [(inputs[i][0], results[i]) for i in range(len(inputs))]
+    system: System, windows: Iterable[list[tuple[str, Any]]], reduce: Reduce[T], batch_size: int, progress: Progress
+) -> Iterator[tuple[str, T]]:
+    """The results of each window in the order of its inputs, which are run in the order of their lengths."""
+    before: _Batch | None = None
+    for inputs in windows:
+        order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
+        results: dict[int, T] = {}
+        for start in range(0, len(order), batch_size):
+            batch = _start(system, inputs, order[start : start + batch_size], reduce, results)
+            if before is not None:
+                yield from _finish(before, progress)
+            before = batch
+    if before is not None:
+        yield from _finish(before, progress)
+
+
+def _start(
+    system: System, inputs: list[tuple[str, Any]], positions: list[int], reduce: Reduce[T], results: dict[int, T]
+) -> _Batch:
+    try:
+        runs = checked_runs(system, system.run([inputs[i][1] for i in positions]), len(positions))
+    except SystemExit as error:
+        raise InputError(f"{system!r} ended the program with sys.exit({error.code!r}): remove that") from error
+    reduced = reduce([inputs[i][0] for i in positions], runs)
+    steps = sum(len(run.traced) for run in runs)
+    return _Batch(inputs, positions, results, reduced if callable(reduced) else lambda: reduced, steps)
+
+
+def _finish(batch: _Batch, progress: Progress) -> Iterator[tuple[str, Any]]:
+    """Wait for the results of a batch; yield those of its window with the last batch of it."""
+    batch.results.update(zip(batch.positions, batch.wait(), strict=True))
+    progress.advance(len(batch.positions), steps=batch.steps)
+    if len(batch.results) == len(batch.inputs):
+        yield from ((name, batch.results[i]) for i, (name, _) in enumerate(batch.inputs))
 
 
 def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, str]]:

@@ -77,11 +77,19 @@ class Grid:
         for d, intervals in enumerate(self._intervals):
             lower, upper = self.lower[d], self.upper[d]
             v = values[:, d].astype(np.float64)
-            index = np.floor((v - lower) / (upper - lower) * self.partitions) if upper > lower else np.sign(v - lower)
-            # The bounds decide what is inside, not the rounding of the quotient.
-            outside = np.where(v < lower, np.minimum(index, -1), np.maximum(index, intervals))
-            index = np.where((v < lower) | (v > upper), outside, np.clip(index, 0, intervals - 1))
-            cells[:, d] = np.clip(index, -(2.0**62), 2.0**62)  # what is further out has no code anyway
+            below, above = v < lower, v > upper  # the bounds decide what is inside, not the rounding of the quotient
+            if upper > lower:
+                v -= lower
+                v /= upper - lower
+                v *= self.partitions
+            else:
+                v = np.sign(v - lower)
+            outside = below | above
+            far, is_below = np.floor(v[outside]), below[outside]
+            cells[:, d] = np.clip(v, 0, intervals - 1, out=v)  # which rounds towards zero
+            if len(far):  # what is further out than the last clip has no code anyway
+                far = np.where(is_below, np.minimum(far, -1), np.maximum(far, intervals))
+                cells[outside, d] = np.clip(far, -(2.0**62), 2.0**62)
         return cells
 
     @cached_property
@@ -114,6 +122,25 @@ class Grid:
                 )
             codes += (index + self.margin) * stride
         return codes
+
+    def table(self, ascending: IntArray) -> IntArray | None:
+        """By place, the position of a cell's code in `ascending`, -1 for others; None for a grid of too many cells."""
+        if self.size > _TABLE:
+            return None
+        table = np.full(self.size + 1, -1, np.int64)
+        table[self.places(self.decode(ascending))] = np.arange(len(ascending))
+        return table
+
+    def places(self, cells: IntArray) -> IntArray:
+        """The number of each cell among those within the bounds, in their order; `size` for a cell outside."""
+        places, outside = np.zeros(len(cells), np.int64), np.zeros(len(cells), bool)
+        for d, intervals in enumerate(self._intervals):
+            index = cells[:, d]
+            outside |= (index < 0) | (index >= intervals)
+            places *= intervals
+            places += index
+        places[outside] = self.size
+        return places
 
     def number(self, cells: IntArray) -> tuple[IntArray, IntArray]:
         """The distinct codes of cells within the bounds, ascending, and for each cell which of them it is."""

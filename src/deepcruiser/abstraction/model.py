@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -96,6 +96,11 @@ class AbstractModel:
         return self._transition_index[1]
 
     @cached_property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """By the place of a cell, the number of its state and of its abstract input; None for a grid too large."""
+        return self.grid.table(self.states), self.input_grid.table(self.counts.inputs)
+
+    @cached_property
     def rows(self) -> IntArray:
         """One number for each row of `counts`, ascending: (s * inputs + x) * states + s'."""
         counts = self.counts
@@ -183,10 +188,17 @@ class AbstractModel:
     def visits(self, traces: Trace | Sequence[Trace], *, names: Sequence[str] | None = None) -> Visits:
         """Which states, choices, transitions and boundary cells the traces visit."""
         traces = [traces] if isinstance(traces, Trace) else traces
-        names = [f"trace {i}" for i in range(len(traces))] if names is None else names
-        states, inputs = self.projections.project(traces, names)
-        lengths = np.array([len(trace) for trace in traces], np.int64)
-        return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
+        return self.start_visits(traces, [f"trace {i}" for i in range(len(traces))] if names is None else names)()
+
+    def start_visits(self, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Visits]:
+        """Start the same where the traces are, such as on a GPU, and return a function that waits for the visits."""
+        projected, lengths = self.projections.start(traces, names), np.array([len(trace) for trace in traces], np.int64)
+
+        def wait() -> Visits:
+            states, inputs = projected()
+            return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
+
+        return wait
 
     def check(self, system: System) -> None:
         """Refuse a system with another network or other features than the one that was profiled."""

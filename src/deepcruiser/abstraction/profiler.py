@@ -107,15 +107,17 @@ def profile(
     return recorder.profile(fitted_on=fitted_on, system=system, probes=probes)
 
 
-def _measure(names: list[str], runs: list[Run]) -> list[Fit | None]:
+def _measure(names: list[str], runs: list[Run]) -> Callable[[], list[Fit | None]]:
     """The statistics of a batch, beside its first run."""
-    fitted = Fit()
-    fitted.add([run.traced for run in runs], names)
-    return [fitted, *[None] * (len(runs) - 1)]
+    fitted, rest = Fit.start([run.traced for run in runs], names), [None] * (len(runs) - 1)
+    return lambda: [fitted(), *rest]
 
 
-def _project(projections: Projections, names: list[str], runs: list[Run]) -> list[tuple[Projected, Projected]]:
-    return list(zip(*projections.project([run.traced for run in runs], names), strict=True))
+def _project(
+    projections: Projections, names: list[str], runs: list[Run]
+) -> Callable[[], list[tuple[Projected, Projected]]]:
+    projected = projections.start([run.traced for run in runs], names)
+    return lambda: list(zip(*projected(), strict=True))
 
 
 def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple[Callable[[str], bool], int]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from deepcruiser.abstraction.eigenvectors import FloatArray, leading_eigenvectors
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Array, is_tensor
 
 if TYPE_CHECKING:  # functions import torch and scipy, so that models load and compare without them
     import torch
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Numbers converted to double precision at a time: enough rows for a matrix product to run at full speed ...
 _TO_MEASURE = 2**22
@@ -54,6 +54,17 @@ class Moments:
     def size(self) -> int:
         return len(self.mean)
 
+    def fetch(self) -> Callable[[], Moments]:
+        """Start to copy them to the CPU, and return a function that waits for the copy."""
+        mean, scatter = fetch(self.mean), fetch(self.scatter)
+
+        def wait() -> Moments:
+            copy = Moments.__new__(Moments)
+            copy.__setstate__({"count": self.count, "mean": mean(), "scatter": scatter()})
+            return copy
+
+        return wait
+
     def add(self, vectors: Array) -> None:
         """Take in vectors of the shape (n, size)."""
         for block in _blocks(vectors, self.mean.device, _TO_MEASURE):
@@ -82,17 +93,13 @@ class Moments:
 
     def projection(self, components: int) -> Projection:
         """The projection onto the first principal components, largest variance first."""
-        import scipy.linalg
-
         if not 1 <= components <= self.size:
             raise InputError(f"components must be 1 to {self.size}, the size of the vectors, not {components}")
         if self.count == 0:
             raise InputError("there is nothing to fit a projection to: no vectors were given")
         covariance = (self.scatter / self.count).cpu().numpy()
-        variances, axes = scipy.linalg.eigh(
-            covariance, subset_by_index=(self.size - components, self.size - 1), overwrite_a=True
-        )
-        variances, axes = np.clip(variances[::-1], 0, None), np.ascontiguousarray(axes.T[::-1])
+        variances, axes = leading_eigenvectors(covariance, components)
+        variances = np.clip(variances, 0, None)
         # Past the last real component there is only rounding noise; an axis of zeros gives one interval.
         axes[variances <= variances[0] * self.size * np.finfo(np.float64).eps] = 0.0
         return Projection(
@@ -131,14 +138,32 @@ class Projection:
         Summed in double and rounded to single precision: the sums of one and the same vector differ in their last
         bits with the shape of the block it is in and with the device, and the rounding makes them equal again.
         """
+        return self.start(vectors)()
+
+    def start(self, vectors: Array) -> Callable[[], npt.NDArray[np.float32]]:
+        """Start the same on the vectors' device, and return a function that waits for the array."""
         import torch
 
         device = vectors.device if is_tensor(vectors) else torch.device("cpu")
-        mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
-        projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
+        if device not in self._on_device:  # once, since what is copied to a GPU waits for all that it has to do
+            mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
+            self._on_device[device] = mean, axes, mean @ axes
+        mean, axes, centre = self._on_device[device]
+        if device.type == "cuda":  # where going through all of them once more to centre them costs more than the sums
+            projected = [torch.addmm(centre, block, axes, beta=-1).float() for block in _blocks(vectors, device, 0)]
+        else:
+            projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
         if not projected:
-            return np.empty((0, self.components), np.float32)
-        return torch.cat(projected).cpu().numpy()
+            return lambda: np.empty((0, self.components), np.float32)
+        return fetch(torch.cat(projected) if len(projected) > 1 else projected[0])
+
+    @cached_property
+    def _on_device(self) -> dict[torch.device, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """The mean, the axes and the projected mean on each device where vectors were projected."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_on_device"}
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -146,6 +171,24 @@ class Projection:
             and np.array_equal(self.mean, other.mean)
             and np.array_equal(self.axes, other.axes)
         )
+
+
+def fetch(tensor: torch.Tensor) -> Callable[[], npt.NDArray[Any]]:
+    """Start to copy a tensor to the CPU, and return a function that waits for the array."""
+    import torch
+
+    if tensor.device.type != "cuda":
+        array = tensor.cpu().numpy()
+        return lambda: array
+    copy = tensor.to("cpu", non_blocking=True)
+    copied = torch.cuda.Event()  # type: ignore[no-untyped-call]
+    copied.record(torch.cuda.current_stream(tensor.device))
+
+    def wait() -> npt.NDArray[Any]:
+        copied.synchronize()  # for this copy alone, and not for what the device has got to do since
+        return copy.numpy()
+
+    return wait
 
 
 def _fix_signs(axes: FloatArray) -> FloatArray:

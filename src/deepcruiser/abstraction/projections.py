@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.projection import Moments, Projection
+from deepcruiser.abstraction.projection import Moments, Projection, fetch
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Array, Trace, is_tensor
+
+if TYPE_CHECKING:
+    import torch
 
 Projected = npt.NDArray[np.float32]
 
@@ -24,10 +28,15 @@ class Projections:
 
     def project(self, traces: Sequence[Trace], names: Sequence[str]) -> tuple[list[Projected], list[Projected]]:
         """The projected states and inputs of each trace; the names are for the errors."""
-        return (
-            _project(self.states, [trace.states for trace in traces], names, "state"),
-            _project(self.inputs, [trace.inputs for trace in traces], names, "input"),
-        )
+        return self.start(traces, names)()
+
+    def start(
+        self, traces: Sequence[Trace], names: Sequence[str]
+    ) -> Callable[[], tuple[list[Projected], list[Projected]]]:
+        """Start the same where the traces are, such as on a GPU, and return a function that waits for the result."""
+        states = _project(self.states, [trace.states for trace in traces], names, "state")
+        inputs = _project(self.inputs, [trace.inputs for trace in traces], names, "input")
+        return lambda: (states(), inputs())
 
 
 class Fit:
@@ -49,12 +58,35 @@ class Fit:
             fit.add([trace], [str(position)])
         return fit
 
-    def add(self, traces: Sequence[Trace], names: Sequence[str]) -> None:
+    @classmethod
+    def start(cls, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Fit]:
+        """Measure traces where they are, such as on a GPU, and return a function that waits for the result."""
+        fit = cls()
         if not traces:
-            return
-        self.states = _measure(self.states, [trace.states for trace in traces], names, "state")
-        self.inputs = _measure(self.inputs, [trace.inputs for trace in traces], names, "input")
+            return lambda: fit
+        checks = fit._add(traces, names)
+        assert fit.states is not None
+        assert fit.inputs is not None
+        states, inputs = fit.states.fetch(), fit.inputs.fetch()
+
+        def wait() -> Fit:
+            for check in checks:
+                check()
+            fit.states, fit.inputs = states(), inputs()
+            return fit
+
+        return wait
+
+    def add(self, traces: Sequence[Trace], names: Sequence[str]) -> None:
+        for check in self._add(traces, names) if traces else ():
+            check()
+
+    def _add(self, traces: Sequence[Trace], names: Sequence[str]) -> tuple[Callable[[], None], ...]:
+        """Take in traces, and return what checks whether they were finite."""
+        self.states, check_states = _measure(self.states, [trace.states for trace in traces], names, "state")
+        self.inputs, check_inputs = _measure(self.inputs, [trace.inputs for trace in traces], names, "input")
         self.sequences += len(traces)
+        return check_states, check_inputs
 
     def merge(self, other: Fit) -> Fit:
         merged = Fit()
@@ -95,31 +127,58 @@ class Fit:
 
 
 def together(arrays: Sequence[Array]) -> Array:
-    """The rows of all arrays in one, on the device where they are."""
+    """The rows of all arrays in one, on the device where they are; a view of them where they lie side by side."""
+    first = arrays[0]
     if len(arrays) == 1:
-        return arrays[0]
+        return first
     tensors = [array for array in arrays if is_tensor(array)]
-    if len(tensors) == len(arrays):
+    if len(tensors) == len(arrays) and is_tensor(first):
         import torch
 
+        if _side_by_side(tensors):
+            return first.as_strided((sum(map(len, tensors)), first.shape[1]), first.stride())
         return torch.cat(tensors)
     return np.concatenate([a.detach().cpu().numpy() if is_tensor(a) else a for a in arrays])
 
 
-def _project(projection: Projection, arrays: Sequence[Array], names: Sequence[str], what: str) -> list[Projected]:
+def _side_by_side(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether each tensor begins in memory where the one before it ends, as the rows of one batch do."""
+    first = tensors[0]
+    storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
+    for tensor in tensors:
+        if tensor.data_ptr() != end or not tensor.is_contiguous() or tensor.dtype != first.dtype:
+            return False
+        end += tensor.numel() * tensor.element_size()
+    return all(tensor.untyped_storage().data_ptr() == storage for tensor in tensors)
+
+
+def _project(
+    projection: Projection, arrays: Sequence[Array], names: Sequence[str], what: str
+) -> Callable[[], list[Projected]]:
     for array, name in zip(arrays, names, strict=True):
         if array.shape[1] != projection.size:
             raise InputError(
                 f"the {what}s of sequence {name!r} have {array.shape[1]} numbers and those profiled "
                 f"{projection.size}: is it a trace of another network or layer?"
             )
-    projected = projection(together(arrays))
-    if not np.isfinite(projected).all():
-        raise _not_finite(arrays, names, what)
-    return np.split(projected, np.cumsum([len(array) for array in arrays])[:-1])
+    lengths, fetched = [len(array) for array in arrays], projection.start(together(arrays))
+
+    def wait() -> list[Projected]:
+        projected = fetched()
+        parts = np.split(projected, np.cumsum(lengths)[:-1])
+        if not np.isfinite(projected).all():
+            for part, name in zip(parts, names, strict=True):
+                if (bad := ~np.isfinite(part).all(axis=1)).any():
+                    raise _not_finite(what, int(bad.argmax()), name)
+        return parts
+
+    return wait
 
 
-def _measure(moments: Moments | None, arrays: Sequence[Array], names: Sequence[str], what: str) -> Moments:
+def _measure(
+    moments: Moments | None, arrays: Sequence[Array], names: Sequence[str], what: str
+) -> tuple[Moments, Callable[[], None]]:
+    """The moments with some more vectors, and what checks whether these were finite."""
     first = arrays[0]
     if moments is None:
         device = first.device if is_tensor(first) else "cpu"
@@ -131,9 +190,16 @@ def _measure(moments: Moments | None, arrays: Sequence[Array], names: Sequence[s
                 "all must be of one size"
             )
     moments.add(together(arrays))
-    if not bool(moments.mean.isfinite().all()):
-        raise _not_finite(arrays, names, what)
-    return moments
+    finite = fetch(moments.mean.isfinite().all())
+
+    def check() -> None:
+        if not finite():
+            raise _infinite_sum(arrays, names, what)
+
+    if moments.mean.device.type == "cpu":  # nothing to wait for, and no reason to hold the arrays
+        check()
+        return moments, lambda: None
+    return moments, check
 
 
 def _merge(one: Moments | None, other: Moments | None) -> Moments | None:
@@ -142,14 +208,18 @@ def _merge(one: Moments | None, other: Moments | None) -> Moments | None:
     return one.merge(other)
 
 
-def _not_finite(arrays: Sequence[Array], names: Sequence[str], what: str) -> InputError:
+def _infinite_sum(arrays: Sequence[Array], names: Sequence[str], what: str) -> InputError:
     """The error that names the first sequence and step with NaN or an infinite value."""
     for array, name in zip(arrays, names, strict=True):
         values = array.detach().cpu().numpy() if is_tensor(array) else array
         bad = ~(np.abs(values) < 1e38).all(axis=1)
         if bad.any():
-            return InputError(
-                f"{what} {int(bad.argmax())} of sequence {name!r} holds NaN, infinity or a number beyond 1e38: "
-                "fix the network or leave the sequence out"
-            )
+            return _not_finite(what, int(bad.argmax()), name)
     return InputError(f"the {what}s are too large to be added up: scale them down")
+
+
+def _not_finite(what: str, position: int, name: str) -> InputError:
+    return InputError(
+        f"{what} {position} of sequence {name!r} holds NaN, infinity or a number beyond 1e38: "
+        "fix the network or leave the sequence out"
+    )

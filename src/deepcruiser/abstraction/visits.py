@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import Grid, IntArray
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.abstraction.sorted_sets import distinct, ends, find, known
 
@@ -32,16 +32,15 @@ class Visits:
     @classmethod
     def of(cls, model: AbstractModel, states: Projected, inputs: Projected, lengths: IntArray) -> Visits:
         """The visits of projected traces that follow one another."""
-        codes = model.grid.encode(model.grid.cells(states))
+        state, outside = _positions(model.grid, model.grid.cells(states), model.states, model.tables[0])
+        action, _ = _positions(model.input_grid, model.input_grid.cells(inputs), model.counts.inputs, model.tables[1])
         first, last = ends(lengths)
-        state = find(model.states, codes)
         source, target = np.delete(state, last), np.delete(state, first)
         moves = (source >= 0) & (target >= 0)
-        transitions = find(model.transitions, (source * len(model.states) + target)[moves])
-        action = find(model.counts.inputs, model.input_grid.encode(model.input_grid.cells(inputs)))
+        transitions = find(model.transitions, distinct((source * len(model.states) + target)[moves]))
         chooses = (source >= 0) & (action >= 0)
-        choices = find(model.choices, (source * len(model.counts.inputs) + action)[chooses])
-        return cls(model, known(state), known(transitions), known(choices), distinct(codes[state < 0]))
+        choices = find(model.choices, distinct((source * len(model.counts.inputs) + action)[chooses]))
+        return cls(model, known(state), known(transitions), known(choices), outside)
 
     @property
     def arrays(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -51,3 +50,9 @@ class Visits:
     def boundary(self, steps: int) -> IntArray:
         """The cells of S_T at a distance of 1 to `steps` from S_M, as numbers of `model.boundary(steps)`."""
         return known(find(self.model.boundary(steps), self.outside))
+
+
+def _positions(grid: Grid, cells: IntArray, ascending: IntArray, table: IntArray | None) -> tuple[IntArray, IntArray]:
+    """The position of each cell's code in `ascending`, -1 where it is not there; the distinct codes that are not."""
+    positions = find(ascending, grid.encode(cells)) if table is None else table[grid.places(cells)]
+    return positions, distinct(grid.encode(cells[positions < 0]))

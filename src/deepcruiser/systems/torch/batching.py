@@ -56,9 +56,12 @@ def feed(net: nn.Module, tensors: list[Tensor], batch: Batch, *, batch_first: bo
         packed: Any = pack_sequence(tensors, enforce_sorted=False)  # Any: its .to is typed too narrowly
         return net(packed.to(device))
     if len({len(tensor) for tensor in tensors}) == 1:
-        padded = torch.stack(tensors, 0 if batch_first else 1).to(device)
+        padded = torch.stack(tensors, 0 if batch_first else 1)
     else:
-        padded = pad_sequence(tensors, batch_first=batch_first).to(device)
+        padded = pad_sequence(tensors, batch_first=batch_first)
+    if device.type == "cuda" and padded.device.type == "cpu":
+        padded = padded.pin_memory().to(device, non_blocking=True)  # or it would wait for the batch before
+    padded = padded.to(device)
     if batch == "lengths":
         return net(padded, torch.tensor([len(tensor) for tensor in tensors]))
     return net(padded)
