@@ -112,13 +112,15 @@ class Audio:
         if not len(self):
             raise InputError(f"cannot write {path}: there are no samples")
         try:
-            data = self._encoded(*ENCODINGS[path.suffix.lower()])
+            data = self.encoded(path.suffix.lower())
         except sf.SoundFileError as error:
             raise FileError(f"cannot write {path}: {_why(error)}") from error
         with atomic_write(path) as file:
             file.write(data)
 
-    def _encoded(self, form: str, subtype: str) -> bytes:
+    def encoded(self, suffix: str) -> bytes:
+        """What a file with this suffix holds; there must be samples."""
+        form, subtype = ENCODINGS[suffix]
         # In memory first: on a full disk, plain Python reports the cause and libsndfile does not.
         buffer = io.BytesIO()
         sf.write(buffer, self.samples, self.rate, format=form, subtype=subtype)

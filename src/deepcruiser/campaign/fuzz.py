@@ -25,6 +25,7 @@ from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.executors.workers import Bench, WorkerExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.guide import Guide
+from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.loop import Step, loop, sow
 from deepcruiser.campaign.mutations import Mutations, never_invalid
 from deepcruiser.campaign.record import CampaignRecord
@@ -120,7 +121,7 @@ def fuzz(
     with watching_share() as show, Store.open(folder, write=True) as store, _interruptions() as interrupted:
         watch = watch or (lambda status: show(status.line, status.share))
         store.configure(spec, _identity(system, model, inputs.seeds, leave_out, against))
-        executor = executor or _executor(system, model, inputs, mutations, spec, workers)
+        executor = executor or _executor(system, state, inputs, oracle, spec, workers)
         with executor:
             left_out = frozenset(leave_out)
             session = _Session(spec, system, state, executor, oracle, inputs, left_out, store, watch, interrupted)
@@ -163,17 +164,17 @@ def _identity(
 
 
 def _executor(
-    system: System,
-    model: AbstractModel | None,
-    inputs: Inputs,
-    mutations: Mutations,
-    spec: CampaignSpec,
-    workers: int | Workers[Bench],
+    system: System, state: State, inputs: Inputs, oracle: Oracle, spec: CampaignSpec, workers: int | Workers[Bench]
 ) -> Executor:
+    model, mutations = state.model, state.mutations
     invalid = mutations.invalid if spec.validity else never_invalid
     local = LocalExecutor(system, model, inputs, invalid, limit_seconds=spec.limit_seconds)
     if isinstance(workers, Workers):
-        return WorkerExecutor(workers, model, local)
+
+        def reference(mutant: Mutant) -> Any:
+            return state.queue.tests[mutant.parent].reference
+
+        return WorkerExecutor(workers, model, local, oracle=oracle, reference=reference)
     if not workers:
         return local
     from deepcruiser.campaign.executors.processes import ProcessExecutor
@@ -310,10 +311,11 @@ class _Session:
     def _save(self, step: Step, before: float, began: float) -> None:
         failing = [event for event in step.events if isinstance(event, Ran) and event.outcome == "failed"]
         tests = [FailedTest.of(event, self.state.queue.tests[event.parent]) for event in failing]
-        values = self.executor.make([(test.seed, test.recipe) for test in tests])
-        values = [self.inputs.make(test.seed, test.recipe) for test in tests] if values is None else values
-        failures = {test.number: (value, test.to_dict()) for test, value in zip(tests, values, strict=True)}
+        failures = {}
         for test in tests:
+            file = self.executor.file(test.seed, test.recipe)
+            file = InputFile.of(self.inputs.make(test.seed, test.recipe)) if file is None else file
+            failures[test.number] = file, test.to_dict()
             self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
         seconds = before + time.monotonic() - began
         self.store.save(step, runs=self.state.runs, seconds=seconds, failures=failures)

@@ -16,8 +16,6 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.database import (
@@ -33,6 +31,7 @@ from deepcruiser.campaign.database import (
     usable,
 )
 from deepcruiser.campaign.events import Event, Ran, Seeded
+from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
@@ -70,6 +69,7 @@ class Store:
         self.folder = folder
         self._db = connection
         self._lock = lock
+        self._kept_seeds: set[int] = set()
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, write: bool) -> Store:
@@ -165,16 +165,24 @@ class Store:
 
     def keep_seed(self, position: int, read: Callable[[], Any]) -> None:
         """Save a seed next to the failing tests made from it, so that they can be compared."""
+        if position in self._kept_seeds:
+            return
+        self._kept_seeds.add(position)
         if not any((self.folder / "seeds").glob(f"{position:06}.*")):
             with contextlib.suppress(DeepCruiserError):  # it may be gone by now; the failing test is what matters
-                _write_input(self.folder / "seeds" / f"{position:06}", read())
+                _write_input(self.folder / "seeds" / f"{position:06}", InputFile.of(read()))
 
     def save(
-        self, step: Step, *, runs: int, seconds: float, failures: Mapping[int, tuple[Any, Mapping[str, Any]]]
+        self,
+        step: Step,
+        *,
+        runs: int,
+        seconds: float,
+        failures: Mapping[int, tuple[InputFile | None, Mapping[str, Any]]],
     ) -> None:
-        """Write a step, whole; `failures` are its failing inputs and their descriptions, by number."""
-        for number, (value, description) in failures.items():
-            _write_failed(self.folder / "failed", number, value, description)
+        """Write a step, whole; `failures` are the files of its failing inputs and their descriptions, by number."""
+        for number, (file, description) in failures.items():
+            _write_failed(self.folder / "failed", number, file, description)
         with self._usable(), self._db:
             for event in step.events:
                 self._put_event(event)
@@ -297,24 +305,17 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join([*names[:3], "..."] if len(names) > 3 else names)
 
 
-def _write_failed(folder: Path, number: int, value: Any, description: Mapping[str, Any]) -> None:
+def _write_failed(folder: Path, number: int, file: InputFile | None, description: Mapping[str, Any]) -> None:
     stem = folder / f"{number:06}"
-    _write_input(stem, value)
-    with atomic_write(stem.with_suffix(".json")) as file:
-        file.write(json.dumps(description, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
+    _write_input(stem, file)
+    with atomic_write(stem.with_suffix(".json")) as about:
+        about.write(json.dumps(description, indent=2, ensure_ascii=False).encode(errors="backslashreplace"))
 
 
-def _write_input(stem: Path, value: Any) -> None:
+def _write_input(stem: Path, file: InputFile | None) -> None:
     try:
         stem.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot write to the folder {os.fspath(stem.parent)!r}: {reason(error)}") from None
-    if hasattr(value, "write") and hasattr(value, "samples"):
-        if len(value.samples):
-            value.write(stem.with_suffix(".flac"))
-    elif isinstance(value, str):
-        with atomic_write(stem.with_suffix(".txt")) as file:
-            file.write(value.encode(errors="backslashreplace"))
-    elif isinstance(value, np.ndarray):
-        with atomic_write(stem.with_suffix(".npy")) as file:
-            np.save(file, value, allow_pickle=False)
+    if file is not None:
+        file.write(stem)

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.trace import Scores
 
@@ -51,8 +52,8 @@ class Executor(ABC):
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], Sequence[Execution]]:
         """Start executing a batch, and return a function that gives its executions in the order of the batch."""
 
-    def make(self, recipes: Sequence[tuple[str, tuple[Any, ...]]]) -> Sequence[Any] | None:
-        """The inputs that these recipes give, by seed and changes; None if the caller is to make them itself."""
+    def file(self, seed: str, recipe: tuple[Any, ...]) -> InputFile | None:
+        """The file of an input that failed, once, if the executor has made it."""
         return None
 
     def close(self) -> None:  # noqa: B027 (most have nothing to close)

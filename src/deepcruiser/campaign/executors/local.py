@@ -52,7 +52,7 @@ class LocalExecutor(Executor):
         self._limit_seconds = limit_seconds
 
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], list[Execution]]:
-        return lambda: self.run(mutants, [self._make(mutant) for mutant in mutants])
+        return lambda: self.run(mutants, [self.make(mutant) for mutant in mutants])
 
     def run(self, mutants: Sequence[Mutant], made: Sequence[Made]) -> list[Execution]:
         """Run the system on inputs that were made."""
@@ -69,7 +69,8 @@ class LocalExecutor(Executor):
             for each in made
         ]
 
-    def _make(self, mutant: Mutant) -> Made:
+    def make(self, mutant: Mutant) -> Made:
+        """Make the input of a mutant, or read that of a seed."""
         if not mutant.recipe:
             return read_seed(self._inputs, mutant.seed)
         parent = self._inputs.parent(mutant.seed, mutant.inherited)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from deepcruiser.abstraction.grid import IntArray
@@ -12,14 +15,20 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Recipe, Seeds
+from deepcruiser.campaign.verdict import moved_reference, without_distance
+from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
+from deepcruiser.value_oracles import SystemDisagreement
 from deepcruiser.workers import Workers
 
 #: An execution without its visits, and the visits without the model, which every process has.
 Sent = tuple[Execution, tuple[IntArray, ...] | None]
+#: The files of failing inputs, by their positions in a batch.
+Files = dict[int, InputFile]
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,40 +55,84 @@ class Bench:
 class WorkerExecutor(Executor):
     """Executes each batch on one of several workers, so that only recipes and results are sent.
 
-    While the workers start, which takes seconds, batches are executed by `local`, in this process.
+    Of mutants that fail by the oracle, whose references `reference` gives, the files are sent too. While the workers
+    start, which takes seconds, batches are executed by `local`, in this process.
     """
 
-    def __init__(self, workers: Workers[Bench], model: AbstractModel | None, local: LocalExecutor) -> None:
+    def __init__(
+        self,
+        workers: Workers[Bench],
+        model: AbstractModel | None,
+        local: LocalExecutor,
+        *,
+        oracle: Oracle | None = None,
+        reference: Callable[[Mutant], Any] = lambda _: None,
+    ) -> None:
         self._workers, self._model, self._local = workers, model, local
+        self._oracle, self._reference = _packed(oracle), reference
+        self._files: dict[tuple[str, Recipe], InputFile] = {}
 
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], list[Execution]]:
         if not self._workers.ready:
             return self._local.submit(mutants)
-        future = self._workers.submit(_execute, tuple(mutants))
-        return lambda: self._received(future)
+        references = tuple(self._reference(mutant) if mutant.recipe else None for mutant in mutants)
+        future = self._workers.submit(_execute, (tuple(mutants), self._oracle, references))
+        return lambda: self._received(future, mutants)
 
-    def make(self, recipes: Sequence[tuple[str, Recipe]]) -> list[Any] | None:
-        if not self._workers.ready:
-            return None
-        futures = [self._workers.submit(_make, recipe) for recipe in recipes]
-        return [future.result() for future in futures]
+    def file(self, seed: str, recipe: Recipe) -> InputFile | None:
+        return self._files.pop((seed, recipe), None)
 
     def close(self) -> None:
         self._workers.close()
 
-    def _received(self, future: Future[list[Sent]]) -> list[Execution]:
+    def _received(self, future: Future[tuple[list[Sent], Files]], mutants: Sequence[Mutant]) -> list[Execution]:
+        sent, files = future.result()
+        for position, file in files.items():
+            self._files[mutants[position].seed, mutants[position].recipe] = file
         return [
             execution
             if arrays is None or self._model is None
             else replace(execution, visits=Visits(self._model, *arrays))
-            for execution, arrays in future.result()
+            for execution, arrays in sent
         ]
 
 
-def _execute(bench: Bench, mutants: Sequence[Mutant]) -> list[Sent]:
-    executions = bench.executor.submit(mutants)()
-    return [(replace(each, visits=None), None if each.visits is None else each.visits.arrays) for each in executions]
+def _packed(oracle: Oracle | None) -> bytes:
+    """An oracle for other processes; nothing if it cannot be sent, or holds a system that they need not have."""
+    if oracle is None or isinstance(oracle, SystemDisagreement):
+        return b""
+    try:
+        return bytes(ForkingPickler.dumps(oracle))
+    except Exception:  # whatever the user's objects raise
+        return b""
 
 
-def _make(bench: Bench, recipe: tuple[str, Recipe]) -> Any:
-    return bench.inputs.make(*recipe)
+def _execute(bench: Bench, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]]) -> tuple[list[Sent], Files]:
+    mutants, packed, references = job
+    made = [bench.executor.make(mutant) for mutant in mutants]
+    executions = bench.executor.run(mutants, made)
+    sent: list[Sent] = [
+        (replace(each, visits=None), None if each.visits is None else each.visits.arrays) for each in executions
+    ]
+    files: Files = {}
+    with suppress(Exception):  # of an oracle that this process cannot make or use: the parent judges in any case
+        oracle: Oracle | None = ForkingPickler.loads(packed) if packed else None
+        for position, mutant in enumerate(mutants if oracle is not None else ()):
+            value, execution = made[position].value, executions[position]
+            if _fails(bench, oracle, mutant, execution, references[position], value):
+                file = InputFile.of(value)
+                files.update({} if file is None else {position: file})
+    return sent, files
+
+
+def _fails(
+    bench: Bench, oracle: Oracle | None, mutant: Mutant, execution: Execution, reference: Any, value: Any
+) -> bool:
+    if not mutant.recipe or execution.invalid:
+        return False
+    seed = partial(bench.inputs.make, mutant.seed, ())
+
+    def moved(_: Any) -> Any:
+        return moved_reference(oracle, reference, seed, mutant.recipe, lambda: value)
+
+    return bool(without_distance(execution, oracle, moved).kind)
