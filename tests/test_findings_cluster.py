@@ -173,7 +173,7 @@ def test_states_that_leave_what_training_visited_are_the_cause() -> None:
         r"wrong words when high-passed at 20\d Hz, where the states leave what training visited: 9 seeds", finding.title
     )
     assert finding.explanation == (
-        "9 failing tests in which words are wrong and more of the states are where training never was than in 19 of 20 "
+        "9 failing tests in which words are wrong and the states go further outside training than those of 19 in 20 "
         "seeds"
     )
     (mixed,) = grouped(Record(tests([*recipes[:7], (Trim(40),), (Trim(41),)]), seeds=seeds)).findings

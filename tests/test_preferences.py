@@ -8,7 +8,8 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.preferences import Preferences
+from deepcruiser.campaign.preferences import Preferences, learns
+from deepcruiser.campaign.spec import Component
 from deepcruiser.cli.summary import summary
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.sections.learned import LEARNED
@@ -33,6 +34,16 @@ def test_the_first_quarter_against_the_last() -> None:
     assert data["seeds"] == [["loud", 1]]
     assert found.text.startswith("It came to prefer AddWhiteNoise (100% of the mutants, 0% at first)")
     assert found.short == "AddWhiteNoise 100%, ChangeVolume 100%; 2.0 changes at once"
+    found.learns = False
+    assert found.text.startswith("The scheduler does not learn which changes to prefer. A mutant has 2.0 new changes")
+    assert found.short == ""
+
+
+def test_schedulers_that_learn() -> None:
+    assert learns(dc.CampaignSpec().scheduler)
+    assert learns(Component("rarity", {"pick": "thompson"}))
+    assert not learns(Component("chains"))
+    assert not learns(Component("uniform", {"pick": "uniform"}))
 
 
 def test_the_report_and_the_summary_show_it(tmp_path: Path) -> None:
@@ -42,6 +53,7 @@ def test_the_report_and_the_summary_show_it(tmp_path: Path) -> None:
     assert learned["text"] == summary(record)["learned"]["text"]
     assert sum(row["runs"] for row in learned["bins"]) == sum(run.outcome != "rejected" for run in record.runs)
     assert sum(row["failed"] for row in learned["bins"]) == len(record.failed)
+    assert learned["learns"]
     short = toy.campaign(tmp_path / "short", runs=32)
     assert summary(short)["learned"] is None
     assert isinstance(short, dc.CampaignRecord)

@@ -199,6 +199,19 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     forget()
 
 
+def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = "def make():\n    return Recogniser()\n\n\ntests = [(np.ones((9, 20), np.float32), 'yes')]\n"
+    (here / "recogniser.py").write_text(f"{RECOGNISER}\n\n{made}")
+    monkeypatch.syspath_prepend(here)
+    refused = deepcruiser("profile", "--system", "recogniser.py:make", "--data", "recogniser.py:tests", "-o", "x")
+    assert "is a bare Recogniser: wrap it" in refused.stderr
+    assert "deepcruiser init recogniser.py:make does it" in refused.stderr
+    said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
+    assert "make().eval()," in (here / "recogniser_system.py").read_text()
+    assert "note: the answers are the bare output of the network: give --transcribe" in said
+    forget()
+
+
 def test_init_of_a_program_without_states(here: Path) -> None:
     sound(here / "speech" / "a.wav")
     (here / "said.py").write_text(

@@ -98,7 +98,7 @@ def test_a_criterion_of_the_users_is_shown_like_any_other(tmp_path: Path) -> Non
 
     facts = CampaignData(tmp_path / "x").facts()
     assert [each["name"] for each in facts["coverage"]] == [each.name for each in FIVE]
-    assert facts["guide"] == "LateStates"
+    assert facts["guide"] == "LateStates or distance"
     assert "'LateStates' is not built in" in facts["warnings"][0]
     assert "'LateStates' is not built in" in report(tmp_path / "x", "--text").stdout
 
@@ -376,7 +376,7 @@ def test_campaigns_are_judged_against_the_first_at_equal_runs(tmp_path: Path) ->
         first, second = row["values"]
         better = None
         if row["label"] in ("BSCov", "2-SBCov", "BTCov", "ISCov", "WICov") or row["label"] in (
-            "failing tests", "different failing inputs", "seeds with a failure"
+            "failing tests", "different failures", "seeds with a failure"
         ):  # fmt: skip
             better = second > first if second != first else None  # the same system and model: more is better
         elif row["label"] == "first failure in run":

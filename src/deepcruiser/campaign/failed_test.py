@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.alignment import word_errors
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
@@ -111,3 +113,8 @@ class FailedTest:
     def _record(self) -> CampaignRecord:
         assert self.record is not None, "only the tests of a CampaignRecord can be made again"
         return self.record
+
+
+def different_failures(failed: Iterable[FailedTest]) -> int:
+    """The number of failures that differ in their seed or in what became of which word."""
+    return len({(test.seed, test.kind, *word_errors(test.reference, test.output)) for test in failed})

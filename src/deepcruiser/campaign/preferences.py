@@ -1,6 +1,6 @@
 """What a campaign came to prefer: the kinds of change, their parameters, how many at once, and the seeds.
 
-It is read off the runs themselves, by comparing the first of them with the last, so it says the same of any scheduler.
+It is read off the runs themselves, by comparing the first of them with the last.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from statistics import fmean, median
 from typing import Any
 
 from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.spec import Component
 from deepcruiser.transformations import to_dict
 from deepcruiser.transformations.severity import parameters, severity
 
@@ -34,6 +35,11 @@ class Preference:
     values: dict[str, tuple[float, float]]
 
 
+def learns(scheduler: Component) -> bool:
+    """Whether the scheduler chooses changes by what earlier ones brought; if not, its preferences are chance."""
+    return scheduler.type == "learned" or scheduler.parameters.get("pick") == "thompson"
+
+
 @dataclass(frozen=True)
 class _Run:
     seed: str
@@ -43,9 +49,10 @@ class _Run:
 
 
 class Preferences:
-    """Takes runs in their order."""
+    """Takes runs in their order. `learns` says whether the scheduler can prefer anything at all."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, learns: bool = True) -> None:
+        self.learns = learns
         self._runs: list[_Run] = []
 
     def take(self, event: Ran, seed: str, inherited: Sequence[Any]) -> None:
@@ -84,6 +91,7 @@ class Preferences:
         kinds = [{"kind": p.kind, "share": [p.first, p.last], "values": p.values} for p in self.kinds]
         seeds = Counter(run.seed for run in last).most_common(_SEEDS)
         return {
+            "learns": self.learns,
             "kinds": kinds,
             "changes": [fmean(map(_count, runs)) for runs in (first, last)],
             "severity": [fmean(map(_amount, runs)) for runs in (first, last)],
@@ -93,8 +101,8 @@ class Preferences:
 
     @property
     def short(self) -> str:
-        """The kinds that are used most lately, in a few words; empty if there are too few runs."""
-        if not self.known:
+        """The kinds that are used most lately, in a few words; empty if the scheduler learns nothing, or yet."""
+        if not self.known or not self.learns:
             return ""
         last = self.quarters[1]
         most = sorted(_shares(last).items(), key=lambda item: (-item[1], item[0]))[:3]
@@ -110,6 +118,8 @@ class Preferences:
         grown = [p for p in self.kinds if p.last > _GROWN * p.first]
         names = [f"{p.kind} ({p.last:.0%} of the mutants, {p.first:.0%} at first)" for p in grown[:3]]
         preferred = f"It came to prefer {' and '.join(names)}" if names else "It prefers no transformation to others"
+        if not self.learns:
+            preferred = "The scheduler does not learn which changes to prefer"
         changes, amounts = ([fmean(map(of, runs)) for runs in (first, last)] for of in (_count, _amount))
         often = ", ".join(seed for seed, _ in Counter(run.seed for run in last).most_common(_SEEDS))
         return (

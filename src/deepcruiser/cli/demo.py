@@ -16,7 +16,6 @@ import jiwer
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profiler import profile
-from deepcruiser.alignment import word_errors
 from deepcruiser.campaign.fuzz import fuzz
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.paths import WORST, keep_paths
@@ -99,7 +98,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
         )
         for name, (guide, scheduler) in CAMPAIGNS.items()
     ]
-    guided, unguided = ({**summary(record), "distinct": _distinct(record)} for record in campaigns)
+    guided, unguided = map(summary, campaigns)
     runs, count = guided["runs"], len(seeds)
     tell(f"\n4. Two campaigns of {runs:,} runs on the {count} that are recognised without any error, with changes")
     tell("   that a listener would barely notice; a test fails if any word is wrong")
@@ -147,11 +146,6 @@ def _campaign(
     return record
 
 
-def _distinct(record: CampaignRecord) -> int:
-    """The number of failures that differ in their seed or in what became of which word."""
-    return len({(test.seed, *word_errors(test.reference, test.output)) for test in record.failed})
-
-
 def _compared(guided: dict[str, Any], unguided: dict[str, Any]) -> list[str]:
     def row(what: str, one: Any, other: Any) -> str:
         return f"{what:20} {one:>16} {other:>14}"
@@ -161,7 +155,7 @@ def _compared(guided: dict[str, Any], unguided: dict[str, Any]) -> list[str]:
     return [
         row("", "guided", "without guide"),
         row("failing inputs", guided["failing_inputs"], unguided["failing_inputs"]),
-        row("different failures", guided["distinct"], unguided["distinct"]),
+        row("different failures", guided["different_failures"], unguided["different_failures"]),
         row("seeds with a failure", guided["failing_seeds"], unguided["failing_seeds"]),
         row("mean severity", *severities),
         row("BSCov of the seeds", *(f"{each['start']:.2%}" for each in coverage)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from deepcruiser.audio import Audio
 from deepcruiser.cli import builtin, options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import PROJECT
-from deepcruiser.cli.resolve import data_from, is_network, object_from, system_from
+from deepcruiser.cli.resolve import data_from, is_network, object_from, running, system_from
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.report.format import quoted
@@ -61,9 +62,9 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     deepcruiser cover
     deepcruiser fuzz
 
-    NETWORK is FILE.py:NAME (a PyTorch module, a Keras model, or a system already), a model file, 'process: COMMAND', or
-    a built-in system. A network gets a wrapper, NAME_system.py, which says how it is run. In a terminal, init asks
-    for --data, --features and --transcribe where they are needed and were not given.
+    NETWORK is FILE.py:NAME (a PyTorch module, a Keras model, a function that makes one, or a system already), a model
+    file, 'process: COMMAND', or a built-in system. A network gets a wrapper, NAME_system.py, which says how it is run.
+    In a terminal, init asks for --data, --features and --transcribe where they are needed and were not given.
     """
     if Path(PROJECT).exists():
         raise FileError(f"there is a {PROJECT} in this folder already: edit it, or remove it first")
@@ -106,7 +107,10 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     _report(system, items, runs)
     texts = [getattr(item, "text", None) for item in items]
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
-        say("note: none of these answers is right; are rate, features and transcribe those of the network's training?")
+        if adapter and not given["transcribe"]:
+            say("note: the answers are the bare output of the network: give --transcribe, from it to a text or label")
+        else:
+            say("note: none of these answers is right; are rate, features and transcribe those of the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, which then cover everything")
     say(f"Wrote {PROJECT}{f' and {name}' if adapter else ''}. Next: deepcruiser profile, then cover, then fuzz")
@@ -126,6 +130,10 @@ def _network(source: str) -> tuple[str, str, str, str]:
     value = object_from(source)
     file, _, name = source.rpartition(":")
     imported = f"from {Path(file).stem} import {name}\n"
+    if inspect.isroutine(value):
+        name += "()"
+        with running(source):
+            value = value()
     if is_network(value):
         from deepcruiser.systems.torch.module_choice import recurrent_names
 

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.files.reading import read_text
 
 PROJECT = "deepcruiser.toml"
 #: The keys that are no fields of a spec, with their types.
@@ -58,7 +59,9 @@ class ProjectCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.MissingParameter as error:
-            raise click.UsageError(f"{error.format_message().rstrip('.')}, here or in {PROJECT}", ctx) from None
+            raise click.UsageError(
+                f"{error.format_message().rstrip('.')}, here or in {PROJECT}, which deepcruiser init writes", ctx
+            ) from None
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         left = {param.name: record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))}
@@ -104,7 +107,7 @@ def find() -> tuple[Path, tuple[str, ...]] | None:
     path = Path("pyproject.toml")
     if Path(PROJECT).is_file():
         return Path(PROJECT), ()
-    if path.is_file() and "tool.deepcruiser" in path.read_text(encoding="utf-8", errors="replace"):
+    if path.is_file() and "tool.deepcruiser" in read_text(path, errors="replace"):
         return path, ("tool", "deepcruiser")
     return None
 
@@ -114,9 +117,9 @@ def read(path: Path, table: tuple[str, ...], target: str | None) -> tuple[dict[s
     from deepcruiser.campaign.spec import CampaignSpec, unknown
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, encoding="utf-8")
         data: Any = tomllib.loads(text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise FileError(f"cannot read {path}: {error}") from None
     for key in table:
         data = data.get(key, {}) if isinstance(data, dict) else None

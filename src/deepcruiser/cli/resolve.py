@@ -163,7 +163,7 @@ def model_from(
     if profile is None or partitions is None or model is not None:
         raise click.UsageError("give either --profile and --partitions, or --model")
     if not Path(profile).exists():
-        raise FileError(f"there is no profile {str(profile)!r}: write it with deepcruiser profile")
+        raise FileError(f"there is no file {str(profile)!r}: write it with deepcruiser profile")
     return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
 
 

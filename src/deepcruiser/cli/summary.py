@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from deepcruiser.campaign.events import Event, Seeded
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, different_failures
 from deepcruiser.campaign.fuzz import Status
-from deepcruiser.campaign.preferences import Preferences
+from deepcruiser.campaign.preferences import Preferences, learns
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
 from deepcruiser.report.format import clock, counted, failure_details, failure_text, group_of, rate
@@ -36,6 +36,7 @@ def summary(record: CampaignRecord) -> dict[str, Any]:
         "failing_tests": len(failed),
         "failed": dict(Counter(test.kind for test in failed)),
         "failing_inputs": len({test.digest for test in failed}),
+        "different_failures": different_failures(failed),
         "failing_seeds": len({test.seed for test in failed}),
         "first_failure": min((test.number for test in failed), default=None),
         "worst": [failure_dict(test) for test in worst(failed)],
@@ -55,7 +56,7 @@ def _severity(record: CampaignRecord) -> float:
 
 def preferences(record: CampaignRecord) -> dict[str, Any] | None:
     """What the campaign came to prefer; None if there are too few runs."""
-    found = Preferences()
+    found = Preferences(learns=learns(record.spec.scheduler))
     for event in record.runs:
         parent = record.tests[event.parent]
         found.take(event, parent.seed, parent.recipe)

@@ -17,12 +17,6 @@ from deepcruiser.trace import Trace
 #: visits.
 Region = Literal["", "inside", "outside"]
 
-#: The words for a sentence.
-REGIONS = {
-    "": "the states were not measured",
-    "inside": "the states stay where training was, as far as those of the seeds do",
-    "outside": "more of the states are where training never was than in 19 of 20 seeds",
-}
 _USUAL_SEEDS = 0.95
 #: In a network that was profiled on its seeds, every new input visits a few cells for the first time.
 _LEAST = 0.05

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from deepcruiser.alignment import transcript_pieces
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, different_failures
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import Component
 from deepcruiser.campaign.store import input_text
@@ -122,6 +122,7 @@ class CampaignData:
             "failing_tests": len(failures),
             "failed": dict(Counter(test.kind for test in failures)),
             "failing_inputs": len({test.digest for test in failures}),
+            "different_failures": different_failures(failures),
             "failing_seeds": len({test.seed for test in failures}),
             "first_failure": min((test.number for test in failures), default=None),
             "rejected": dict(Counter(group_of(run.reason) for run in record.runs if run.outcome == "rejected")),
@@ -204,7 +205,7 @@ def _open(folder: Path) -> Record:
 def _guide_text(guide: Component) -> str:
     criteria = ", ".join(guide.parameters.get("criteria", ()))
     if guide.type.startswith("coverage"):
-        return criteria
+        return f"{criteria} or distance" if guide.type.endswith("distance") else criteria
     return f"{guide.type} ({criteria} measured)" if criteria else guide.type
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from deepcruiser.alignment import character_pieces
 from deepcruiser.audio import Audio
 from deepcruiser.errors import DeepCruiserError
+from deepcruiser.files.reading import open_regular, read_array, read_text
 from deepcruiser.report.sounds import outline
 
 #: Limits of what is shown: characters of a text, points and channels of a series.
@@ -68,8 +69,9 @@ class Inputs:
                     "form": "sound", "file": file, "seconds": seconds, "rate": audio.rate, "outline": outline(audio)
                 }  # fmt: skip
             if suffix == "txt":
-                return {"form": "text", "file": file, "text": path.read_text("utf-8", "replace")[:_LONGEST_TEXT]}
-            array = np.load(path, allow_pickle=False)
+                return {"form": "text", "file": file, "text": read_text(path, errors="replace")[:_LONGEST_TEXT]}
+            with open_regular(path) as opened:
+                array = read_array(opened, path.stat().st_size)
             return {"form": "series", "file": file, "shape": list(array.shape), **(_table(array) or _lines(array))}
         return {"form": "missing", "problem": f"there is no file {stem}.* in the campaign's folder"}
 

@@ -12,7 +12,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.files.reading import parse_json
+from deepcruiser.files.reading import parse_json, read_bytes
 from deepcruiser.transformations import from_dict
 
 _UNKNOWN = CampaignSpec(guide=Component("unknown"), oracle=Component("unknown"), mutations=Component("unknown"))
@@ -50,7 +50,7 @@ def salvage(folder: Path, error: DeepCruiserError) -> SalvagedRecord | None:
     failed, unreadable = [], 0
     for path in filter(Path.is_file, sorted(folder.glob("failed/*.json"))):
         try:
-            failed.append(_failed_test(parse_json(path.read_bytes())))
+            failed.append(_failed_test(parse_json(read_bytes(path))))
         except Exception:  # a damaged file may hold anything
             unreadable += 1
     if not failed:

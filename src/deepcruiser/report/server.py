@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from deepcruiser.errors import DeepCruiserError, InputError, reason
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.inputs import INPUT_FILE
 from deepcruiser.report.page import render, render_section, render_waiting
@@ -99,13 +100,13 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = json.dumps({"page": page, "html": _live_sections(page)})
                 return self._answer(HTTPStatus.OK, answer.encode(), "application/json")
             if INPUT_FILE.fullmatch(what) and what.endswith(".flac"):
-                with open(os.path.join(self.server.folder, what), "rb") as file:
-                    return self._sound(file.read())
+                return self._sound(read_bytes(os.path.join(self.server.folder, what)))
         except DeepCruiserError:
             if what == "":  # the seeds have not all run yet
                 html = render_waiting(self.server.folder)
                 return self._answer(HTTPStatus.OK, html.encode(errors="backslashreplace"), "text/html; charset=utf-8")
-            return self._answer(HTTPStatus.NO_CONTENT)
+            if what == "data.json":
+                return self._answer(HTTPStatus.NO_CONTENT)
         except OSError:
             pass
         return self._answer(HTTPStatus.NOT_FOUND)

@@ -32,7 +32,7 @@ function oneTest(test, data, sounds) {
       element("div", { class: "clamp" }, ...differenceOf(test)),
     ),
     data.campaigns.length > 1
-      ? element("td", {}, campaign.name, element("span", { class: "mark" }, ELSEWHERE[test.elsewhere]))
+      ? element("td", { class: "where" }, campaign.name, element("span", { class: "mark" }, ELSEWHERE[test.elsewhere]))
       : null,
     element(
       "td",

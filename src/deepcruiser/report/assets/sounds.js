@@ -128,6 +128,7 @@ function soundPair(test, data, sounds) {
   }
   if (!heard.length) return { node: rows, moved, seek: () => {} };
   choose(current);
+  clockText.textContent = `0.00 of ${length.toFixed(2)} s`;
   const controls = element(
     "div",
     { class: "tools" },

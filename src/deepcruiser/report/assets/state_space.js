@@ -94,7 +94,7 @@ function cellChart(place, space, pair, { height, hidden, campaign, over = () => 
       scales: { x: { time: false, range: range("x") }, y: { range: range("y") } },
       axes: [
         axis(named(pair.x), { size: 30, incrs: WHOLE }),
-        axis(pair.x === pair.y ? "" : named(pair.y), { size: 46, incrs: WHOLE }),
+        pair.x === pair.y ? { show: false } : axis(named(pair.y), { size: 46, incrs: WHOLE }),
       ],
       cursor: { drag: { x: true, y: true, uni: 20 }, points: { show: false }, x: false, y: false },
       series: [null, { facets: [facet("x"), facet("y")], paths: (u) => paintCells(u, pair, hidden, over) }],

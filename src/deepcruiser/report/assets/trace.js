@@ -24,7 +24,7 @@ function showTrace(test, data, pair) {
     at.value = step;
     where.textContent = `step ${step} of ${last[1]}` + (pair ? `, ${seconds(step).toFixed(2)} s` : "");
     const steps = [partner(), step];
-    texts.replaceChildren(...["Seed so far", "Failing test so far"].map((title, i) => soFar(title, test, i, steps[i])));
+    texts.replaceChildren(...[0, 1].map((i) => soFar(test, i, steps[i])));
     plot?.redraw(false);
   };
   const go = (to) => {
@@ -118,11 +118,11 @@ function wordAt(path, step) {
 }
 
 /** What one of the two has written by a step, or, of a text that is read symbol by symbol, what it has read. */
-function soFar(title, test, which, step) {
+function soFar(test, which, step) {
   const path = which ? test.path.test : test.path.seed;
   const written = path.texts.filter(([from]) => from <= step).pop();
   const cell = `cell (${path.cells[step].join(", ")})${path.known[step] === "0" ? ", unknown to training" : ""}`;
-  const parts = [element("h4", {}, title), element("p", { class: "mark" }, cell)];
+  const parts = [element("h4", {}, `${which ? "Failing test" : "Seed"} at step ${step}`), element("p", { class: "mark" }, cell)];
   const read = test.input.pieces?.map((piece) => piece[which]).join("");
   if (path.texts.length) parts.push(element("p", { class: "answer" }, written ? written[1] || "(nothing)" : "(nothing)"));
   else if (read && [...read].length === path.cells.length - 1) {
@@ -133,7 +133,7 @@ function soFar(title, test, which, step) {
         { class: "answer raw" },
         symbols.slice(0, Math.max(0, step - 1)).join(""),
         element("ins", {}, symbols[step - 1] || ""),
-        element("span", { class: "mark rest" }, symbols.slice(step).join("")),
+        element("span", { class: "ahead" }, symbols.slice(step).join("")),
       ),
     );
   }

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 from typing import Any
 
+from deepcruiser.campaign.failed_test import different_failures
+from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import clock, markdown_table, markdown_text, percent
 from deepcruiser.report.section import Data, Section
+from deepcruiser.transformations.severity import severity
 
 
 def _data(report: ReportData) -> dict[str, Any]:
@@ -40,6 +44,8 @@ def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
     yield row("time for these runs", [_seconds(each, runs) for each in report.campaigns], "clock")
     for fact in ("guide", "oracle"):
         yield row(fact, [each[fact] or None for each in campaigns])
+    yield row("scheduler", [each.record.spec.scheduler.type for each in report.campaigns])
+    yield row("mean severity of a mutant", [_severity(each, runs) for each in report.campaigns])
     for fact in ("system", "model"):
         yield row(fact, [each[f"{fact}_fingerprint"][:12] or None for each in campaigns])
     right = [each["right"] and each["right"]["right"] / max(1, each["right"]["of"]) for each in campaigns]
@@ -50,8 +56,7 @@ def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
         yield row(name, values, "share", better=True if same["model"] else None)
     failed = [[test for test in each.record.failed if test.number <= runs or not runs] for each in report.campaigns]
     yield row("failing tests", [len(some) for some in failed], "count", better=more)
-    inputs = [len({test.digest for test in some}) for some in failed]
-    yield row("different failing inputs", inputs, "count", better=more)
+    yield row("different failures", [different_failures(some) for some in failed], "count", better=more)
     seeds = [len({test.seed for test in some}) for some in failed]
     yield row("seeds with a failure", seeds, "count", better=more)
     first = [min((test.number for test in some), default=None) for some in failed]
@@ -69,6 +74,15 @@ def _if_known(campaign: Data, fact: str) -> Any:
 def _seconds(campaign: CampaignData, runs: int) -> float | None:
     """How long the first runs took; of a damaged campaign nobody knows."""
     return next((seconds for number, seconds in campaign.record.moments if number >= runs), None)
+
+
+def _severity(campaign: CampaignData, runs: int) -> str | None:
+    """The mean severity of the mutants of the first runs: failures of milder changes are worth more."""
+    record = campaign.record
+    if not isinstance(record, CampaignRecord) or not runs:
+        return None
+    mutants = ((*record.tests[event.parent].recipe, *event.changes) for event in record.runs[:runs])
+    return f"{fmean(map(severity, mutants)):.2f}"
 
 
 def _difference(first: Any, value: Any, form: str, better: bool | None) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from deepcruiser.campaign.preferences import Preferences
+from deepcruiser.campaign.preferences import Preferences, learns
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.report.data import ReportData
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section
 from deepcruiser.transformations.severity import severity
 
-#: Where the bins of severity begin.
+#: Above which severity a bin begins; it includes its upper end.
 _BINS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 
@@ -23,7 +23,7 @@ class Learned:
 
     def __init__(self, record: Record) -> None:
         self._record, self._read = record, 0
-        self.preferences = Preferences()
+        self.preferences = Preferences(learns=learns(record.spec.scheduler))
         self._bins = [[0, 0] for _ in _BINS]
         self.update()
 
@@ -33,7 +33,8 @@ class Learned:
             assert isinstance(self._record, CampaignRecord), "what was salvaged has no runs"
             parent = self._record.tests[event.parent]
             self.preferences.take(event, parent.seed, parent.recipe)
-            counts = self._bins[bisect_right(_BINS, severity((*parent.recipe, *event.changes)) + 1e-9) - 1]
+            amount = severity((*parent.recipe, *event.changes))
+            counts = self._bins[max(0, bisect_left(_BINS, amount - 1e-9) - 1)]
             counts[0] += event.outcome != "rejected"
             counts[1] += event.outcome == "failed"
         self._read = len(self._record.runs)
@@ -42,7 +43,7 @@ class Learned:
         """What the section shows; None if there are too few runs."""
         if not self.preferences.known:
             return None
-        ends = [f"{low:g} to {high:g}" for low, high in pairwise(_BINS)] + [f"from {_BINS[-1]:g}"]
+        ends = [f"{low:g} to {high:g}" for low, high in pairwise(_BINS)] + [f"above {_BINS[-1]:g}"]
         bins = [
             {"severity": name, "runs": runs, "failed": failed}
             for name, (runs, failed) in zip(ends, self._bins, strict=True)
