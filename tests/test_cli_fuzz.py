@@ -47,7 +47,7 @@ def test_the_summary(folder: Path) -> None:
     numbers = failing(folder / "a")
     assert f"failing tests: {len(numbers)} wrong; " in out
     assert f"all of them are in {folder / 'a' / 'failed'}" in out
-    assert f"run one again: deepcruiser replay {folder / 'a'} " in out
+    assert f"replay one: deepcruiser replay {folder / 'a'} " in out
     assert "resume: deepcruiser fuzz --system net.py:system --data net.py:seeds --profile net.profile" in out
     assert "(with more --runs)" in out
     assert out.count(" became ") <= 3

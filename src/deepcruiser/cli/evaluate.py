@@ -31,7 +31,7 @@ seeds_and_mutants = options.together(
         "--changes",
         default=1,
         show_default=True,
-        help="Most transformations of a mutant; above 1, chains of 1 to this many.",
+        help="Maximum number of transformations of a mutant; it has 1 to this many.",
     ),
 )
 
@@ -97,7 +97,7 @@ def configurations(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--k-means", is_flag=True, help="Compare the grids with k-means as well; needs scikit-learn.")
 @click.pass_context
 def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, **given: Any) -> None:
-    """Help to choose components and partitions; tries all components of the profile."""
+    """Compare numbers of components and partitions; tries all components of the profile."""
     from deepcruiser.evaluate.abstraction import abstraction as question
 
     _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, k_means=k_means), given)

@@ -31,12 +31,16 @@ if TYPE_CHECKING:  # what the question needs is imported when it is asked
 )
 @options.data("Test data with texts; repeatable.", multiple=True)
 @click.option("--far", multiple=True, metavar="NAME=PATH", help="Recordings unlike the profiled ones; repeatable.")
-@options.output("The folder for the results and the work.", metavar="FOLDER")
+@options.output("Folder for the results and the cached runs.", metavar="FOLDER")
 @click.option("--partitions", default="20,10,50,100", show_default=True, help="The grids, the main one first.")
 @click.option("--components", default=3, show_default=True, help="Number of components of the profile to use.")
-@click.option("--inputs", default=600, show_default=True, help="The most inputs of a set, and runs of the campaign.")
+@click.option(
+    "--inputs", default=600, show_default=True, help="Maximum number of inputs per set, and of runs of the campaign."
+)
 @click.option("--attacks", default=60, show_default=True, help="Number of attacks on the built-in recogniser.")
-@click.option("--wer-above", default=0.3, show_default=True, help="A larger word error rate is a wrong answer.")
+@click.option(
+    "--wer-above", default=0.3, show_default=True, help="Count an answer as wrong if its word error rate exceeds this."
+)
 @click.option("--alarm-rate", default=0.01, show_default=True, help="The share of clean inputs that raise an alarm.")
 @options.seed
 @options.json_output("Print the tables as JSON.")

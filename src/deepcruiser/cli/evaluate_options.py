@@ -102,10 +102,10 @@ def paper_experiment(ctx: click.Context) -> dict[str, Any]:
 #: The options of every question.
 shared = options.together(
     options.system,
-    options.data("Data to draw seeds from; can be repeated.", required=False, multiple=True),
+    options.data("Data to draw seeds from; repeatable.", required=False, multiple=True),
     click.option("--profile", metavar="FILE", help="The profile of the network on its training data."),
     click.option("--train", metavar="PATH", help="Training data to profile first, instead of --profile."),
-    options.output("Folder for the results and the work.", metavar="FOLDER"),
+    options.output("Folder for the results and the cached runs.", metavar="FOLDER"),
     click.option(
         "--partitions", default="10,20,50,100", show_default=True, help="Numbers of partitions, separated by commas."
     ),

@@ -25,7 +25,11 @@ from deepcruiser.findings.phrases import count_of
     help="Number of intervals per component of an input.",
 )
 @click.option(
-    "-o", "--output", metavar="FILE|FOLDER", type=click.Path(path_type=Path), help="What to write; see above."
+    "-o",
+    "--output",
+    metavar="FILE|FOLDER",
+    type=click.Path(path_type=Path),
+    help="The file or folder to write; see above.",
 )
 @campaign_options
 @options.json_output()

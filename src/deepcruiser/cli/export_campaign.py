@@ -48,7 +48,7 @@ campaign_options = together(
         "--suite",
         metavar="FOLDER",
         type=click.Path(path_type=Path),
-        help="Write a regression suite there, one test per finding; a suite that is there grows.",
+        help="Write a regression suite there, one test per finding, or extend the suite that is there.",
     ),
     click.option(
         "--queue",
@@ -59,7 +59,7 @@ campaign_options = together(
     click.option(
         "--minimise",
         metavar="CRITERIA",
-        help="Write the fewest tests of the queue found that cover as much, such as BSCov,BTCov; with --queue.",
+        help="Write only a few tests that cover as much by these criteria, such as BSCov,BTCov; with --queue.",
     ),
     click.option(
         "--manifest",

@@ -89,7 +89,9 @@ GROUPS = {
 @options.system
 @options.data("The seeds: a corpus on disk, or FILE.py:NAME. Built-in systems bring their own.", required=False)
 @click.option(
-    "--leave-out", metavar="FILE", help="Seeds not to use: a name a line, or a table that `deepcruiser seeds` wrote."
+    "--leave-out",
+    metavar="FILE",
+    help="Seeds not to use: a file with a name per line, or a table that `deepcruiser seeds` wrote.",
 )
 @options.model_source
 @options.output("The campaign's folder; an existing campaign in it is resumed.", metavar="FOLDER")
@@ -104,7 +106,7 @@ GROUPS = {
     "--severity",
     default="normal",
     metavar="LEVEL",
-    help="How much may be changed in a mutant: mild, normal, hard, unlimited or a number.",
+    help="How much a mutant may be changed: mild, normal, hard, unlimited or a number.",
 )
 @judging_options
 @moving_options
@@ -123,7 +125,7 @@ GROUPS = {
 )
 @click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, whatever it sounds like.")
 @click.option(
-    "--keep-failing-seeds", is_flag=True, show_default=False, help="Use seeds that the system fails already as well."
+    "--keep-failing-seeds", is_flag=True, show_default=False, help="Also use seeds that the system already gets wrong."
 )
 @click.option("--paper", is_flag=True, show_default=False, help="Run the paper's algorithm to the letter; see above.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed.")
@@ -131,7 +133,8 @@ GROUPS = {
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="Number of runs that planning is ahead of judging.  [default: two batches; one run with --batch-size 1]",
+    help="How many runs ahead of their results mutants are planned.  [default: two batches; one run with "
+    "--batch-size 1]",
 )
 @click.option(
     "--workers",
@@ -196,7 +199,7 @@ def fuzz(
     as many mutants as the guide would, chosen at random. Both only measure the criteria; `--guide none` is short for
     --keep none. Without --profile or --model they measure nothing, which works for systems that do not report states.
 
-    --scheduler learned draws a few mutants for each run and takes the one that promises most, by what it has learned so
+    --scheduler learned draws a few mutants for each run and takes the most promising one, by what it has learned so
     far. Its --aim is distinct failures, seeds with a failure, coverage, or a balance of the three. chains adds one to
     three random changes to a random test. uniform, recent, decay and rarity make one change at a time.
 
@@ -281,8 +284,8 @@ def _scheduler(ctx: click.Context, name: str, aim: str, pick: str) -> Component:
 def _next_steps(record: CampaignRecord, spec: CampaignSpec, output: Path, name: str) -> str:
     lines = []
     if record.failed:
-        lines.append(f"say what is wrong: {name} findings {output}")
-        lines.append(f"run one again: {name} replay {output} {record.failed[0].number}")
+        lines.append(f"group them by cause: {name} findings {output}")
+        lines.append(f"replay one: {name} replay {output} {record.failed[0].number}")
         lines.append(
             f"see {'and hear ' if any((output / 'failed').glob('*.flac')) else ''}them: {name} report {output}"
         )

@@ -32,7 +32,11 @@ from deepcruiser.stream import named, require_sized
     "--model", required=True, type=click.Path(path_type=Path), help="The model of the network; `export` makes one."
 )
 @click.option(
-    "--criterion", "criteria", default="BSCov", show_default=True, help="The coverage to keep; several with commas."
+    "--criterion",
+    "criteria",
+    default="BSCov",
+    show_default=True,
+    help="Criteria whose coverage to keep, separated by commas.",
 )
 @options.batch_size
 @click.option(
@@ -51,8 +55,8 @@ def minimise(
     \b
     deepcruiser minimise --system asr.py:system --data tests/ --model asr.model --criterion BSCov,BTCov -o few.jsonl
 
-    Lists the tests in the order in which they add coverage, with the coverage up to each of them. Greedy with lazy
-    evaluation, then tests that the others make superfluous are left out.
+    Lists the tests in the order in which they add coverage, with the coverage up to each of them. The
+    selection is greedy; tests that later ones make redundant are left out again.
     """
     samples, _ = require_sized(data_from(data))
     if output is not None and not all(isinstance(sample, Sample) for sample in samples):

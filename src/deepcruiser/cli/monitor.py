@@ -69,7 +69,7 @@ def monitor(
     deepcruiser monitor --system asr.py:system --model asr.model --calibrate dev/ --data live/ -o asr.monitor
     deepcruiser monitor --system asr.py:system --model asr.model --monitor asr.monitor --data live/
 
-    Without --calibrate and --monitor nobody knows what is usual: inputs are only sorted, and none raises an alarm.
+    Without --calibrate or --monitor there is nothing to compare with: inputs are only sorted, and none raises an alarm.
 
     Exit status: 1 if there are more alarms than the calibrated rate explains (probability below 1 %), or than
     --fail-above allows; 0 otherwise.

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", required=True, metavar="PAGE.html", type=click.Path(path_type=Path), help="The page.")
 @oracle_options
 @moving_options
-@click.option("--sounds", default=300, type=click.IntRange(min=0), help="Recordings that can be played in the page.")
-@click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Seeds run at a time.")
+@click.option(
+    "--sounds", default=300, type=click.IntRange(min=0), help="Number of recordings that can be played on the page."
+)
+@options.batch_size
 @click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
 def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool, **given: Any) -> None:
     """List seeds to choose from, before a campaign.
@@ -51,8 +53,8 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
     deepcruiser fuzz  --system asr.py:system --data seeds/ --leave-out leave-out.txt ...
 
     Runs the system on every seed and writes a page and, beside it, a table (.csv): level, noise, clipping and length of
-    each recording, the answer, its score, the system's doubt, and its distance to failure (the greater the nearer). In
-    the page one can listen, mark what is not good enough, and save the choice; short, soft, noisy and clipped
+    each recording, the answer, its score, the system's doubt, and its distance to failure (greater is nearer). On
+    the page you can listen, mark what is not good enough, and save your choice; short, soft, noisy and clipped
     recordings are marked already. In the table, the column "leave out" does the same. `fuzz --leave-out` takes either
     file.
     """
