@@ -20,18 +20,27 @@ class RayWorkers(Workers[Held]):
     """Actors of a Ray cluster. Each calls `load` with its number and holds what that returns.
 
     `address` is "auto" for the cluster that this machine belongs to, or HOST:PORT. By default there is a worker for
-    each CPU of the cluster; on machines with GPUs each worker gets `gpus` of one. A node that is lost costs the work
-    that it had not finished, which other workers do again.
+    each CPU of the cluster; with `on_gpus`, for each CPU of its nodes with GPUs, which their workers share. A node
+    that is lost costs the work that it had not finished, which other workers do again.
     """
 
     def __init__(
-        self, load: Callable[[int], Held], count: int | None = None, *, address: str = "auto", gpus: float = 0
+        self, load: Callable[[int], Held], count: int | None = None, *, address: str = "auto", on_gpus: bool = False
     ) -> None:
         self._ray = connect(address)
-        self._actor = self._ray.remote(num_cpus=1, num_gpus=gpus, max_restarts=0)(Worker)
+        resources = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        if on_gpus:
+            resources = [node for node in resources if node.get("GPU")]
+            if not resources:
+                self._ray.shutdown()
+                raise InputError(f"no node of the Ray cluster at {address!r} has a GPU: leave --device out")
+        # So small a share that a node's CPUs run out before its GPUs, whatever the other nodes have.
+        share = min([1.0, *(node["GPU"] / max(1, node.get("CPU", 1)) for node in resources)]) if on_gpus else 0.0
+        share = int(share * 10_000) / 10_000
+        self._actor = self._ray.remote(num_cpus=1, num_gpus=share, max_restarts=0)(Worker)
         self._load = self._ray.put(load)
         self._actors: dict[int, Any] = {}
-        super().__init__(count or max(1, int(self._ray.cluster_resources().get("CPU", 1))))
+        super().__init__(count or max(1, int(sum(node.get("CPU", 0) for node in resources))))
 
     def _start(self, number: int) -> Any:
         actor = self._actors[number] = self._actor.remote(self._load, number)

@@ -281,6 +281,15 @@ def _without_main(parts: Sequence[Any]) -> Iterator[None]:
         sys.modules["__main__"] = main
 
 
+def device_for(device: str, number: int) -> str:
+    """The device of worker `number`: for "cuda", the GPUs of the machine in turn."""
+    if device != "cuda":
+        return device
+    import torch
+
+    return f"cuda:{number % max(1, torch.cuda.device_count())}"
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Limit torch to one thread, as in workers: sums by several threads may differ in their last bits."""

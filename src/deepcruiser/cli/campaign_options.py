@@ -228,14 +228,14 @@ def build_oracle(spec: CampaignSpec) -> Oracle:
     return spec.build_oracle() if spec.oracle_source is None else oracle_from(spec.oracle_source)
 
 
-def load_against(spec: CampaignSpec) -> System | None:
+def load_against(spec: CampaignSpec, *, device: str = "cpu") -> System | None:
     """The system that answers are compared with."""
-    return None if spec.against_system is None else system_from(spec.against_system)
+    return None if spec.against_system is None else system_from(spec.against_system, device=device)
 
 
-def judging_oracle(spec: CampaignSpec) -> Oracle:
+def judging_oracle(spec: CampaignSpec, *, device: str = "cpu") -> Oracle:
     """The oracle, with the other system if it compares with one."""
-    other = load_against(spec)
+    other = load_against(spec, device=device)
     return build_oracle(spec) if other is None else SystemDisagreement(other, build_oracle(spec))
 
 

@@ -31,6 +31,7 @@ from deepcruiser.trace import Run
 )
 @click.option("--monitor", metavar="FILE", help="A calibrated monitor, to mark unusual inputs.")
 @options.batch_size
+@options.device
 @workers.count
 @workers.cluster
 @options.quiet
@@ -45,6 +46,7 @@ def cover(
     criteria: str | None,
     monitor: str | None,
     batch_size: int,
+    device: str,
     count: int,
     cluster: str | None,
     quiet: bool,
@@ -72,10 +74,11 @@ def cover(
             unusual[name] = alarm
 
     measured = [criterion(name.strip()) for name in criteria.split(",")] if criteria else FIVE
-    network = system_from(system)
+    network = system_from(system, device=device)
     if watch_over is not None and (count or cluster):
         raise click.UsageError("--monitor looks at every run in this process: leave out --workers and --cluster")
-    with workers.of_source(system, network, data, count, cluster) as started, watching(quiet=quiet) as watch:
+    work = workers.of_source(system, network, data, count, cluster, device=device)
+    with work as started, watching(quiet=quiet) as watch:
         report = cover_system(
             abstract,
             network,

@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # what the question needs is imported when it is asked
 )
 @click.option("--alarm-rate", default=0.01, show_default=True, help="The share of clean inputs that raise an alarm.")
 @options.seed
+@options.device
 @options.json_output("Print the tables as JSON.")
 @click.pass_context
 def monitor(
@@ -55,6 +56,7 @@ def monitor(
     far: tuple[str, ...],
     output: Path,
     partitions: str,
+    device: str,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -78,7 +80,7 @@ def monitor(
         raise FileError(f"cannot write to the folder {str(output)!r}: {reason(error)}") from None
     # Systems may print, and standard output belongs to the JSON.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
-        network = system_from(system)
+        network = system_from(system, device=device)
         with watching() as watch:
             answer = ask_monitor(
                 Evidence(

@@ -32,6 +32,7 @@ from deepcruiser.findings.phrases import count_of
     help="The file or folder to write; see above.",
 )
 @campaign_options
+@options.device
 @options.json_output()
 def export(
     source: Path,
@@ -42,6 +43,7 @@ def export(
     queue: Path | None,
     minimise: str | None,
     manifest: str | None,
+    device: str,
     as_json: bool,
     **sources: str | None,
 ) -> None:
@@ -66,13 +68,13 @@ def export(
     if minimise is not None and queue is None:
         raise click.UsageError("--minimise goes with --queue")
     if suite is not None:
-        summary = export_suite(source, suite, **sources)
+        summary = export_suite(source, suite, device=device, **sources)
     elif queue is not None:
-        summary = export_tests(source, queue, manifest=None, minimise=minimise, **sources)
+        summary = export_tests(source, queue, manifest=None, minimise=minimise, device=device, **sources)
     elif manifest is not None:
         if output is None:
             raise click.UsageError("--manifest needs -o FOLDER")
-        summary = export_tests(source, output, manifest=manifest, minimise=None, **sources)
+        summary = export_tests(source, output, manifest=manifest, minimise=None, device=device, **sources)
     elif source.is_dir():
         raise click.UsageError("the tests of a campaign can be written: give --suite, --queue or --manifest")
     elif partitions is None or output is None:

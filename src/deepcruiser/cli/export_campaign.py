@@ -17,21 +17,21 @@ from deepcruiser.findings.corpus import MANIFESTS, export_failures, export_queue
 from deepcruiser.findings.suite import write_suite
 
 
-def export_suite(folder: Path, output: Path, **sources: str | None) -> dict[str, Any]:
+def export_suite(folder: Path, output: Path, *, device: str, **sources: str | None) -> dict[str, Any]:
     """Write the regression suite of a campaign; what was written."""
     with contextlib.redirect_stdout(sys.stderr):  # systems may print
-        opened = open_campaign(folder, **sources)
+        opened = open_campaign(folder, device=device, **sources)
         found = shrunk_findings(opened, SHRUNK)
         suite = write_suite(output, opened.record, found.findings, system=opened.source)
     return {"output": str(output), "tests": len(suite.cases), "findings": len(found.findings)}
 
 
 def export_tests(
-    folder: Path, output: Path, *, manifest: str | None, minimise: str | None, **sources: str | None
+    folder: Path, output: Path, *, manifest: str | None, minimise: str | None, device: str, **sources: str | None
 ) -> dict[str, Any]:
     """Write the queue of a campaign or, with a manifest, its failing tests; what was written."""
     with contextlib.redirect_stdout(sys.stderr):
-        record = open_campaign(folder, **sources).record
+        record = open_campaign(folder, device=device, **sources).record
         if manifest is not None:
             return {"output": str(output), "tests": export_failures(output, record, manifest=manifest)}
         count = export_queue(output, record, minimise=_criteria(minimise))

@@ -80,7 +80,7 @@ GROUPS = {
         "batch_size",
         "window",
     ),
-    "Budget": ("minutes", "runs", "until_coverage", "limit_seconds", "workers", "cluster"),
+    "Budget": ("minutes", "runs", "until_coverage", "limit_seconds", "device", "workers", "cluster"),
     "Output": ("output", "plain", "quiet", "verbose", "serve", "as_json_lines", "max_findings", "max_wrong_seeds"),
 }
 
@@ -136,6 +136,7 @@ GROUPS = {
     help="How many runs ahead of their results mutants are planned.  [default: two batches; one run with "
     "--batch-size 1]",
 )
+@options.device
 @click.option(
     "--workers",
     type=click.IntRange(min=0),
@@ -172,6 +173,7 @@ def fuzz(
     aim: str,
     pick: str,
     paper: bool,
+    device: str,
     workers: int | None,
     cluster: str | None,
     plain: bool,
@@ -223,13 +225,13 @@ def fuzz(
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = build_oracle(spec), load_mutations(spec), load_data(spec)
-        model, system = load_model(spec, needed=chosen.needs_model), system_from(spec.system or "")
+        model, system = load_model(spec, needed=chosen.needs_model), system_from(spec.system or "", device=device)
         chosen = chosen if model is not None else chosen.without_model()
         spec = replace(spec, guide=guide_component(chosen))
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
             say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
         try:
-            benches = campaign_workers(system, model, mutations, spec, workers, cluster)
+            benches = campaign_workers(system, model, mutations, spec, workers, cluster, device=device)
             with (
                 one_thread(),
                 _serving(output, serve) as url,
@@ -245,7 +247,7 @@ def fuzz(
                     spec=spec,
                     guide=chosen,
                     oracle=oracle,
-                    against=load_against(spec),
+                    against=load_against(spec, device=device),
                     mutations=mutations,
                     leave_out=_left_out(spec.leave_out),
                     workers=benches,

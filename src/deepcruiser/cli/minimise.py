@@ -39,6 +39,7 @@ from deepcruiser.stream import named, require_sized
     help="Criteria whose coverage to keep, separated by commas.",
 )
 @options.batch_size
+@options.device
 @click.option(
     "-o",
     "--output",
@@ -48,7 +49,7 @@ from deepcruiser.stream import named, require_sized
 )
 @options.json_output()
 def minimise(
-    system: str, data: str, model: Path, criteria: str, batch_size: int, output: Path | None, as_json: bool
+    system: str, data: str, model: Path, criteria: str, batch_size: int, device: str, output: Path | None, as_json: bool
 ) -> None:
     """Find a small part of a test set that covers as much as the whole.
 
@@ -64,7 +65,7 @@ def minimise(
     with watching() as watch:
         result = minimise_data(
             AbstractModel.load(model),
-            system_from(system),
+            system_from(system, device=device),
             samples,
             criteria=[criterion(name.strip()) for name in criteria.split(",")],
             batch_size=batch_size,

@@ -45,6 +45,7 @@ _UNLIKELY = 0.01
 )
 @click.option("--fail-above", type=float, help="Exit with status 1 if a larger share of the inputs raises an alarm.")
 @options.batch_size
+@options.device
 @options.json_output("Print a JSON object for each input, the worst first.")
 def monitor(
     system: str,
@@ -61,6 +62,7 @@ def monitor(
     count: int,
     fail_above: float | None,
     batch_size: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Find the inputs that leave what training visited, the worst first.
@@ -80,7 +82,7 @@ def monitor(
         raise click.UsageError("--bad and -o need --calibrate with clean data")
     if count and profile is None:
         raise click.UsageError("--nearest needs --profile and --partitions, since a model has no training sequences")
-    network = system_from(system)
+    network = system_from(system, device=device)
     abstract = model_from(profile, partitions, input_partitions, model)
     watch_over = _monitor(abstract, network, saved, calibrate, bad, alarm_rate, batch_size)
     if output is not None:

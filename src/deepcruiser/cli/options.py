@@ -44,7 +44,7 @@ system = click.option(
 
 #: `device`: where the network runs.
 device = click.option(
-    "--device", default="cpu", show_default=True, help="The device to run the network on: cpu, cuda, cuda:1..."
+    "--device", default="cpu", show_default=True, help="Run the network on this device: cpu, cuda, cuda:1 and so on."
 )
 
 #: `quiet`: no progress.

@@ -37,6 +37,7 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 @click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
 @click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail on any other answer than the label.")
 @options.batch_size
+@options.device
 @options.json_output()
 def prioritise(
     system: str,
@@ -46,6 +47,7 @@ def prioritise(
     wer_above: float | None,
     disagreement: bool,
     batch_size: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Order a pool of inputs so that failures come first.
@@ -65,7 +67,7 @@ def prioritise(
     with watching() as watch:
         result = prioritise_data(
             AbstractModel.load(model) if model is not None else None,
-            system_from(system),
+            system_from(system, device=device),
             data_from(data),
             by=by,
             oracle=oracle,

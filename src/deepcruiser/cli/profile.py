@@ -48,6 +48,7 @@ from deepcruiser.stream import Progress
 @click.option("--exact", is_flag=True, help="Fit the principal components on all of them, in a pass of its own.")
 @options.seed
 @options.batch_size
+@options.device
 @workers.count
 @workers.cluster
 @click.option(
@@ -72,6 +73,7 @@ def profile(
     exact: bool,
     seed: int,
     batch_size: int,
+    device: str,
     count: int,
     cluster: str | None,
     partitions: str,
@@ -91,8 +93,9 @@ def profile(
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
     skipped: dict[str, str] = {}
-    network = system_from(system)
-    with workers.of_source(system, network, data, count, cluster) as started, watching(quiet=quiet) as show:
+    network = system_from(system, device=device)
+    work = workers.of_source(system, network, data, count, cluster, device=device)
+    with work as started, watching(quiet=quiet) as show:
 
         def watch(progress: Progress) -> None:
             skipped.update(progress.skipped)

@@ -22,6 +22,7 @@ from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.replay import Replay
 from deepcruiser.campaign.spec import CampaignSpec
+from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import build_mutations, judging_oracle, load_data, load_model, located
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import ProjectCommand
@@ -46,6 +47,7 @@ from deepcruiser.transformations import AddBackgroundNoise
 @click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
 @click.option("--noise", metavar="FOLDER", help="Find the recordings of AddBackgroundNoise here, if they have moved.")
 @click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the inputs to this folder.")
+@options.device
 @click.option("--json", "as_json_text", is_flag=True, help="Print the result as JSON.")
 def replay(
     folder: Path,
@@ -56,6 +58,7 @@ def replay(
     oracle: str | None,
     noise: str | None,
     save: Path | None,
+    device: str,
     as_json_text: bool,
 ) -> None:
     """Make failing tests of a campaign again and check whether they still fail.
@@ -75,11 +78,11 @@ def replay(
     if (folder / SUITE).is_file():
         if numbers or data or mutations or oracle or noise or save:
             raise click.UsageError("a suite is replayed as a whole, and needs only --system")
-        sys.exit(1 if replay_suite(folder, system, as_json=as_json_text) else 0)
+        sys.exit(1 if replay_suite(folder, system, device=device, as_json=as_json_text) else 0)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
-        options = {"system": system, "data": data, "mutations": mutations, "oracle": oracle}
-        opened = open_campaign(folder, **options)
+        sources = {"system": system, "data": data, "mutations": mutations, "oracle": oracle}
+        opened = open_campaign(folder, device=device, **sources)
         record, network, other = opened.record, opened.system, opened.other
         if other and not as_json_text:
             change = f" ({opened.change})" if opened.change else ""
@@ -128,28 +131,28 @@ class Opened:
     change: Change | None = None
 
 
-def open_campaign(folder: Path, **sources: str | None) -> Opened:
+def open_campaign(folder: Path, *, device: str = "cpu", **sources: str | None) -> Opened:
     """Open a campaign with what it was made of; `sources` says where system, data or mutations are now."""
     stored = CampaignRecord.open(folder)
-    options = {name: value for name, value in sources.items() if value is not None}
-    if "mutations" in options:
-        options["mutations_source"] = options.pop("mutations")
-    if "oracle" in options:
-        options["oracle_source"] = options.pop("oracle")
-    if stored.spec.system is None and not {"system", "data"} <= set(options):
+    changes = {name: value for name, value in sources.items() if value is not None}
+    if "mutations" in changes:
+        changes["mutations_source"] = changes.pop("mutations")
+    if "oracle" in changes:
+        changes["oracle_source"] = changes.pop("oracle")
+    if stored.spec.system is None and not {"system", "data"} <= set(changes):
         raise InputError(
             f"{str(folder)!r} does not say what it was made with, because it was started in Python: give --system "
             "and --data, and --mutations if they were your own"
         )
     spec = located(stored.spec, folder, stored.directory) if stored.spec.system is not None else stored.spec
-    spec = replace(spec, **options)  # type: ignore[arg-type]
-    network = system_from(spec.system or "")
+    spec = replace(spec, **changes)  # type: ignore[arg-type]
+    network = system_from(spec.system or "", device=device)
     fingerprint = str(getattr(network, "fingerprint", ""))
-    other = fingerprint != stored.identity.get("system") if fingerprint else "system" in options
+    other = fingerprint != stored.identity.get("system") if fingerprint else "system" in changes
     mutations = build_mutations(spec)
     model = None if other else _model(spec, stored)
     record = CampaignRecord.open(
-        folder, seeds=load_data(spec), model=model, oracle=judging_oracle(spec), mutations=mutations
+        folder, seeds=load_data(spec), model=model, oracle=judging_oracle(spec, device=device), mutations=mutations
     )
     change = None if other else record.change(network)
     if other or change is not None:

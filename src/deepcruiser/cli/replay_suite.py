@@ -18,12 +18,12 @@ from deepcruiser.report.format import quoted
 from deepcruiser.serialise import summarise
 
 
-def replay_suite(folder: Path, system: str | None, *, as_json: bool) -> int:
+def replay_suite(folder: Path, system: str | None, *, device: str = "cpu", as_json: bool) -> int:
     """Run a suite and print what came of each test; the number of those that fail and are not known to."""
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         suite = Suite.read(folder)
-        network = system_from(system or located_system(suite))
+        network = system_from(system or located_system(suite), device=device)
         results = []
         for case in suite.cases:
             judged = run_case(case, network, suite.oracle, limit_seconds=suite.limit_seconds)

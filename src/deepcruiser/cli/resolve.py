@@ -31,15 +31,23 @@ PROCESS = "process:"
 
 def system_from(given: str, *, device: str = "cpu") -> System:
     """The system that --system names: `file.py:name`, a model file, `process: command`, or a built-in one."""
+    if is_model_file(given):
+        system = system_from_file(given, device=device)
+        if getattr(system, "device", "") == device:
+            return system
     if device != "cpu":
         check_device(device)
     if builtin.is_built_in(given):
-        return builtin.system(given, device=device)
-    system = _system_from(given)
+        system = builtin.system(given, device=device)
+    elif not is_model_file(given):
+        system = _system_from(given)
     if device != "cpu":
         net: Any = getattr(system, "net", None)
         if not is_network(net):
-            raise InputError(f"--device {device} moves networks of PyTorch, and {given!r} is not one: leave it out")
+            raise InputError(
+                f"--device {device} is for networks of PyTorch and for ONNX files, and {given!r} is neither: leave it "
+                "out, or choose the device where the system is made"
+            )
         net.to(device)
     return system
 
@@ -63,8 +71,6 @@ def _system_from(given: str) -> System:
         from deepcruiser.systems.process.system import ProcessSystem
 
         return ProcessSystem(given.removeprefix(PROCESS))
-    if is_model_file(given):
-        return system_from_file(given)
     if ".py:" not in given:
         built_in = ", ".join(BUILT_IN)
         raise InputError(

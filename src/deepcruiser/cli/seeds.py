@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     "--sounds", default=300, type=click.IntRange(min=0), help="Number of recordings that can be played on the page."
 )
 @options.batch_size
+@options.device
 @click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
-def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool, **given: Any) -> None:
+def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, as_json: bool, **given: Any) -> None:
     """List seeds to choose from, before a campaign.
 
     \b
@@ -69,11 +70,11 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, as_json: bool
         spec = spec_from(system=system, **given)
         inputs = Seeds(load_data(spec))
         executor = LocalExecutor(
-            system_from(system), None, Inputs(inputs), never_invalid, limit_seconds=spec.limit_seconds
+            system_from(system, device=device), None, Inputs(inputs), never_invalid, limit_seconds=spec.limit_seconds
         )
         with watching() as watch:
             progress = Progress(len(inputs), stage="running seeds", watch=watch)
-            listed = order(list(_list(executor, inputs, judging_oracle(spec), batch_size, progress)))
+            listed = order(list(_list(executor, inputs, judging_oracle(spec, device=device), batch_size, progress)))
     write_page(listed, output, read=inputs.__getitem__, sounds=sounds)
     write_table(listed, output.with_suffix(".csv"))
     if as_json:

@@ -32,6 +32,7 @@ from deepcruiser.transformations import to_dict
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
 @options.batch_size
+@options.device
 @options.json_output()
 def shrink(
     folder: Path,
@@ -42,6 +43,7 @@ def shrink(
     data: str | None,
     mutations: str | None,
     batch_size: int,
+    device: str,
     as_json: bool,
 ) -> None:
     """Find the mildest recipe that still fails in the same way, for failing tests of a campaign.
@@ -59,7 +61,7 @@ def shrink(
         raise click.UsageError("give numbers, --all or --worst")
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
-        opened = open_campaign(folder, system=system, data=data, mutations=mutations)
+        opened = open_campaign(folder, device=device, system=system, data=data, mutations=mutations)
         record, name = opened.record, fingerprint(opened.system)
         tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]
         with local_executor(opened) as executor:

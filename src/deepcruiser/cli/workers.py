@@ -22,7 +22,7 @@ from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import FileError, InputError, MismatchError, reason
 from deepcruiser.stream import Source
 from deepcruiser.trace import System
-from deepcruiser.workers import ProcessWorkers, Workers
+from deepcruiser.workers import ProcessWorkers, Workers, device_for
 
 Held = TypeVar("Held")
 
@@ -48,14 +48,15 @@ class SystemLoader:
     """Makes a system again in a worker, and checks that it is the same."""
 
     name: str
+    device: str
     fingerprint: str
     directory: str
 
     @classmethod
-    def of(cls, name: str, system: System) -> SystemLoader:
-        return cls(name, str(getattr(system, "fingerprint", "")), os.getcwd())
+    def of(cls, name: str, system: System, *, device: str = "cpu") -> SystemLoader:
+        return cls(name, device, str(getattr(system, "fingerprint", "")), os.getcwd())
 
-    def load(self) -> System:
+    def load(self, number: int) -> System:
         import torch
 
         try:
@@ -63,7 +64,7 @@ class SystemLoader:
         except OSError as error:
             raise FileError(f"cannot enter the folder {self.directory!r}: {reason(error)}") from None
         torch.set_num_threads(1)
-        system = system_from(self.name)
+        system = system_from(self.name, device=device_for(self.device, number))
         if str(getattr(system, "fingerprint", "")) != self.fingerprint:
             raise MismatchError(f"a worker made another network from {self.name!r}: are files or versions different?")
         return system
@@ -78,7 +79,7 @@ class SourceLoader:
 
     def __call__(self, number: int) -> Source:
         data = data_from(self.data)
-        return Source(self.system.load(), data if isinstance(data, Sequence) else list(data))
+        return Source(self.system.load(number), data if isinstance(data, Sequence) else list(data))
 
 
 @dataclass(frozen=True)
@@ -90,27 +91,30 @@ class BenchLoader:
     model: AbstractModel | None
 
     def __call__(self, number: int) -> Bench:
-        system, spec = self.system.load(), self.spec
+        system, spec = self.system.load(number), self.spec
         mutations = build_mutations(spec)
         mutations = mutations if spec.validity else replace(mutations, invalid=never_invalid)
         return Bench.of(system, self.model, load_data(spec), mutations=mutations, limit_seconds=spec.limit_seconds)
 
 
-def start(load: Callable[[int], Held], count: int | None, address: str | None) -> Workers[Held] | None:
+def start(
+    load: Callable[[int], Held], count: int | None, address: str | None, *, device: str = "cpu"
+) -> Workers[Held] | None:
     """The workers that --workers and --cluster ask for; None for none."""
     if address is not None:
         from deepcruiser.cluster import RayWorkers
 
-        return RayWorkers(load, count, address=address)
+        return RayWorkers(load, count, address=address, on_gpus=device != "cpu")
     return ProcessWorkers(load, count, preload=["torch", __name__]) if count else None
 
 
 @contextmanager
 def of_source(
-    name: str, system: System, data: str, count: int, address: str | None
+    name: str, system: System, data: str, count: int, address: str | None, *, device: str = "cpu"
 ) -> Iterator[Workers[Source] | None]:
     """Workers that run a system over data, for as long as they are needed; None for none."""
-    workers = start(SourceLoader(SystemLoader.of(name, system), data), count or None, address)
+    load = SourceLoader(SystemLoader.of(name, system, device=device), data)
+    workers = start(load, count or None, address, device=device)
     with contextlib.nullcontext() if workers is None else workers:
         yield workers
 
@@ -122,6 +126,8 @@ def campaign_workers(
     spec: CampaignSpec,
     count: int | None,
     address: str | None,
+    *,
+    device: str = "cpu",
 ) -> Workers[Bench] | int:
     """The workers of a campaign; 0 if mutants are made and run in this process alone."""
     try:
@@ -136,7 +142,8 @@ def campaign_workers(
         return 0
     if count is None and address is None:
         count = min(os.cpu_count() or 1, spec.ahead)
-    workers = start(BenchLoader(SystemLoader.of(spec.system or "", system), spec, model), count, address)
+    load = BenchLoader(SystemLoader.of(spec.system or "", system, device=device), spec, model)
+    workers = start(load, count, address, device=device)
     if workers is None:
         return 0
     if workers.count > spec.ahead:

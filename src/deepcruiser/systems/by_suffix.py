@@ -76,12 +76,15 @@ def _is_script(names: list[str]) -> bool:
     return any("/code/" in name for name in names) and any(name.endswith("/constants.pkl") for name in names)
 
 
-def system_from_file(path: str | os.PathLike[str]) -> System:
-    """The system of a model file, with the default of every option that is not in the file."""
+def system_from_file(path: str | os.PathLike[str], *, device: str = "cpu") -> System:
+    """The system of a model file, with the default of every option that is not in the file.
+
+    The `device` is for ONNX; the others run on the CPU.
+    """
     folder, name = adapter_of(path)
     adapter = getattr(import_module(f"deepcruiser.systems.{folder}.{_MODULES.get(name, 'system')}"), name)
     try:
-        system: System = adapter(path)
+        system: System = adapter(path, **({"device": device} if name == "OnnxSystem" else {}))
     except InputError as error:
         if "pip install" in str(error) or name in WITH_FEATURES:
             raise
