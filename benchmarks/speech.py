@@ -1,0 +1,98 @@
+"""Sounds of about 4 s and workers that hold the recogniser in the box, for `benchmarks.scale`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import torch
+
+import deepcruiser as dc
+from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.scheduler import Mutant
+from deepcruiser.corpora.read import read_corpus
+from deepcruiser.corpora.samples import Labelled
+from deepcruiser.stream import Source, input_of
+from deepcruiser.systems import load_system
+from deepcruiser.systems.builtin.speech import SEEDS
+from deepcruiser.workers import device_for
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What the workers make anew: the recogniser on a device, and `count` sounds."""
+
+    device: str
+    folder: str | None
+    count: int
+    name: str = "english-letters"
+
+    def system(self, number: int = 0) -> dc.System:
+        return load_system(self.name, device=device_for(self.device, number))
+
+    def sounds(self) -> list[Labelled]:
+        """Recordings of 3 to 5 s of a corpus, or pairs of those in the package, joined."""
+        if self.folder is not None:
+            read = ((sample, input_of(sample)) for sample in read_corpus(self.folder))
+            fitting = (Labelled(str(s.id), audio, s.text) for s, audio in read if 3 <= audio.seconds <= 5)
+            return list(islice(fitting, self.count))
+        parts = list(read_corpus(SEEDS))
+        pairs = [(parts[i % len(parts)], parts[(i + 1 + i // len(parts)) % len(parts)]) for i in range(self.count)]
+        return [
+            Labelled(f"{number:03}", _join(a.input, b.input), f"{a.text} {b.text}")
+            for number, (a, b) in enumerate(pairs)
+        ]
+
+    def source(self, number: int) -> Source:
+        torch.set_num_threads(1)
+        return Source(self.system(number), self.sounds())
+
+
+@dataclass(frozen=True)
+class Benches:
+    """Makes what a worker of a campaign holds."""
+
+    speech: Speech
+    model: str
+
+    def __call__(self, number: int) -> Bench:
+        torch.set_num_threads(1)
+        return Bench.of(self.speech.system(number), dc.AbstractModel.load(self.model), self.speech.sounds())
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Makes what a worker of `profile` and `cover` holds."""
+
+    speech: Speech
+
+    def __call__(self, number: int) -> Source:
+        return self.speech.source(number)
+
+
+def idle(held: Any, seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def transform(bench: Bench, job: tuple[Sequence[Mutant], bool]) -> tuple[float, list[Any]]:
+    """The seconds that the changes of some mutants and their gate take, without those of their parents."""
+    mutants, wanted = job
+    parents = [bench.inputs.parent(mutant.seed, mutant.inherited) for mutant in mutants]
+    seeds = [bench.inputs.seeds[mutant.seed] for mutant in mutants]
+    began = time.perf_counter()
+    values = []
+    for mutant, seed, value in zip(mutants, seeds, parents, strict=True):
+        for change in mutant.changes:
+            value = change(value)
+        if not dc.Mutations().invalid(seed, value):
+            values.append(value)
+    return time.perf_counter() - began, values if wanted else []
+
+
+def _join(one: Any, other: Any) -> dc.Audio:
+    joined: dc.Audio = one.replace(np.concatenate([one.samples, other.resample(one.rate).samples]))
+    return joined
