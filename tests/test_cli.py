@@ -209,6 +209,13 @@ def test_a_profile_of_another_network(folder: Path) -> None:
     assert "the profile was made from another network or layer ('encoder" in result.stderr
 
 
+def test_a_command_that_there_is_not() -> None:
+    for typed, message in (("fuz", "no such command 'fuz'; did you mean 'fuzz'?"), ("xyz", "no such command 'xyz'")):
+        result = run(typed)
+        assert result.exit_code == 2
+        assert result.stderr.endswith(f"error: {message}\n")
+
+
 def test_every_command_explains_itself() -> None:
     assert run("--help").exit_code == 0
     for name in COMMANDS:

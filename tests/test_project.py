@@ -193,6 +193,7 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     forget()
     functions = ("--features", "recogniser.py:log_mel", "--transcribe", "recogniser.py:greedy", "--rate", "16000")
     said = printed("init", "recogniser.py:net", "--data", "speech", *functions)
+    assert "from recogniser import net, log_mel, greedy\n" in (here / "recogniser_system.py").read_text()
     assert "TorchSystem(Recogniser, encoder.lstm: h): the first 2 inputs" in said
     assert tomllib.loads((here / "deepcruiser.toml").read_text())["oracle"]["type"] == "WordErrorRate"
     assert "M{3,20}" in printed("profile") + printed("cover")
@@ -210,6 +211,16 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
     assert "note: the answers are the bare output of the network: give --transcribe" in said
     forget()
+
+
+def test_init_of_a_damaged_network_leaves_nothing_behind(here: Path) -> None:
+    (here / "net.onnx").write_bytes(b"damaged")
+    sound(here / "speech" / "a.wav")
+    assert (
+        "error: 'net.onnx' is not an ONNX file, or it is damaged"
+        in deepcruiser("init", "net.onnx", "--data", "speech").stderr.splitlines()
+    )
+    assert {path.name for path in here.iterdir()} == {"net.onnx", "speech"}
 
 
 def test_init_of_a_program_without_states(here: Path) -> None:

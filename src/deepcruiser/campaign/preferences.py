@@ -117,7 +117,7 @@ class Preferences:
         first, last = self.quarters
         grown = [p for p in self.kinds if p.last > _GROWN * p.first]
         names = [f"{p.kind} ({p.last:.0%} of the mutants, {p.first:.0%} at first)" for p in grown[:3]]
-        preferred = f"It came to prefer {' and '.join(names)}" if names else "It prefers no transformation to others"
+        preferred = f"It came to prefer {', '.join(names)}" if names else "It prefers no transformation to others"
         if not self.learns:
             preferred = "The scheduler does not learn which changes to prefer"
         changes, amounts = ([fmean(map(of, runs)) for runs in (first, last)] for of in (_count, _amount))

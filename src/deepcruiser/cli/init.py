@@ -86,6 +86,11 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         source = f"{name}:system"
     try:
         system = system_from(source)
+    except DeepCruiserError:  # of a damaged network, say: there is nothing to mend in the wrapper
+        if adapter:
+            Path(name).unlink()
+        raise
+    try:
         runs = system.run([input_of(item) for item in items])
     except Exception as error:  # whatever the user's network raises
         kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
@@ -109,7 +114,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
         if adapter and not given["transcribe"]:
             say("note: the answers are the bare output of the network: give --transcribe, from it to a text or label")
-        else:
+        elif not builtin.is_built_in(source):
             say("note: none of these answers is right; are rate, features and transcribe those of the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, which then cover everything")
@@ -161,7 +166,9 @@ def _write_wrapper(
             if not where.endswith(".py"):
                 raise InputError(f"--{option} {value!r} is not of the form FILE.py:NAME")
             object_from(str(value))
-            imports += f"from {Path(where).stem} import {function}\n"
+            beginning = f"from {Path(where).stem} import "
+            line = next((line for line in imports.splitlines() if line.startswith(beginning)), None)
+            imports = imports.replace(line, f"{line}, {function}") if line else f"{imports}{beginning}{function}\n"
             lines.append(f"{option}={function},")
         else:
             lines.append(comment.format(layers=layers) if value is None else f"{option}={value!r},")
