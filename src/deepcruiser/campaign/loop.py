@@ -86,7 +86,9 @@ def judge(
     parent = state.queue.tests[mutant.parent]
     reference = parent.reference
     with _judging(oracle, mutant):
-        result = verdict(execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made))
+        result = execution.verdict or verdict(
+            execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made)
+        )
     visits = execution.visits if result.judged else None
     distance, before = _finite(result.distance, inputs, mutant), parent.distance
     nearer = distance is not None and before is not None and distance > NEARER * before

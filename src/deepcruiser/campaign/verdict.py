@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from deepcruiser.campaign.executors.base import Execution
@@ -30,15 +30,6 @@ class Verdict:
 
 def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[Any], Any]) -> Verdict:
     """Judge an execution; `reference` maps the answer to what it is compared with. A replay may have no oracle."""
-    result = without_distance(execution, oracle, reference)
-    if oracle is None or not result.judged:
-        return result
-    run = Run(execution.output, None, execution.doubt, execution.scores)
-    return replace(result, distance=distance(oracle, result.reference, run))
-
-
-def without_distance(execution: Execution, oracle: Oracle | None, reference: Callable[[Any], Any]) -> Verdict:
-    """The same without the distance to failure, which takes most of the time."""
     problem = execution.problem
     if problem is not None and problem.kind != "not finite":
         return Verdict(problem.kind, problem.message)
@@ -48,7 +39,10 @@ def without_distance(execution: Execution, oracle: Oracle | None, reference: Cal
         return Verdict("", execution.output)
     expected = reference(execution.output)
     score = oracle.score(expected, execution.output)
-    return Verdict("wrong" if oracle.fails(score) else "", execution.output, expected, score)
+    run = Run(execution.output, None, execution.doubt, execution.scores)
+    return Verdict(
+        "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)
+    )
 
 
 def seed_reference(oracle: Oracle, seeds: Seeds, name: str, output: Any) -> Any:

@@ -6,12 +6,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.trace import Scores
+
+if TYPE_CHECKING:
+    from deepcruiser.campaign.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Execution:
     scores: Scores | None = None
     visits: Visits | None = None
     problem: Problem | None = None
+    #: If the executor knows the oracle: how it judges the execution.
+    verdict: Verdict | None = None
 
 
 class Executor(ABC):

@@ -10,16 +10,19 @@ from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
+import numpy as np
+
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.audio import Audio
 from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Recipe, Seeds
-from deepcruiser.campaign.verdict import moved_reference, without_distance
+from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
 from deepcruiser.value_oracles import SystemDisagreement
@@ -55,8 +58,9 @@ class Bench:
 class WorkerExecutor(Executor):
     """Executes each batch on one of several workers, so that only recipes and results are sent.
 
-    Of mutants that fail by the oracle, whose references `reference` gives, the files are sent too. While the workers
-    start, which takes seconds, batches are executed by `local`, in this process.
+    The workers also judge, unless references are as large as sounds, and send the files of failing inputs. `reference`
+    gives what the answer to a mutant is compared with. While the workers start, which takes seconds, batches are
+    executed by `local`, in this process.
     """
 
     def __init__(
@@ -76,7 +80,9 @@ class WorkerExecutor(Executor):
         if not self._workers.ready:
             return self._local.submit(mutants)
         references = tuple(self._reference(mutant) if mutant.recipe else None for mutant in mutants)
-        future = self._workers.submit(_execute, (tuple(mutants), self._oracle, references))
+        large = any(isinstance(reference, Audio | np.ndarray) for reference in references)
+        job = (tuple(mutants), b"", ()) if large else (tuple(mutants), self._oracle, references)
+        future = self._workers.submit(_execute, job)
         return lambda: self._received(future, mutants)
 
     def file(self, seed: str, recipe: Recipe) -> InputFile | None:
@@ -111,28 +117,28 @@ def _execute(bench: Bench, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]
     mutants, packed, references = job
     made = [bench.executor.make(mutant) for mutant in mutants]
     executions = bench.executor.run(mutants, made)
-    sent: list[Sent] = [
-        (replace(each, visits=None), None if each.visits is None else each.visits.arrays) for each in executions
-    ]
     files: Files = {}
     with suppress(Exception):  # of an oracle that this process cannot make or use: the parent judges in any case
         oracle: Oracle | None = ForkingPickler.loads(packed) if packed else None
         for position, mutant in enumerate(mutants if oracle is not None else ()):
-            value, execution = made[position].value, executions[position]
-            if _fails(bench, oracle, mutant, execution, references[position], value):
-                file = InputFile.of(value)
-                files.update({} if file is None else {position: file})
-    return sent, files
+            execution, value = executions[position], made[position].value
+            if not mutant.recipe or execution.invalid:
+                continue
+            judged = _verdict(bench, oracle, mutant, execution, references[position], value)
+            executions[position] = replace(execution, verdict=judged, scores=None)
+            file = InputFile.of(value) if judged.kind else None
+            files.update({} if file is None else {position: file})
+    return [
+        (replace(each, visits=None), None if each.visits is None else each.visits.arrays) for each in executions
+    ], files
 
 
-def _fails(
+def _verdict(
     bench: Bench, oracle: Oracle | None, mutant: Mutant, execution: Execution, reference: Any, value: Any
-) -> bool:
-    if not mutant.recipe or execution.invalid:
-        return False
+) -> Verdict:
     seed = partial(bench.inputs.make, mutant.seed, ())
 
     def moved(_: Any) -> Any:
         return moved_reference(oracle, reference, seed, mutant.recipe, lambda: value)
 
-    return bool(without_distance(execution, oracle, moved).kind)
+    return verdict(execution, oracle, moved)
