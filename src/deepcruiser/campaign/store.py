@@ -33,6 +33,7 @@ from deepcruiser.campaign.database import (
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.loop import Step
+from deepcruiser.campaign.scheduler import Plan
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
 from deepcruiser.files.atomic import atomic_write
@@ -70,6 +71,8 @@ class Store:
         self._db = connection
         self._lock = lock
         self._kept_seeds: set[int] = set()
+        #: The plans that were last pending, as JSON, by their first run and their length.
+        self._pending: dict[tuple[int, int], str] = {}
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], *, write: bool) -> Store:
@@ -186,11 +189,20 @@ class Store:
         with self._usable(), self._db:
             for event in step.events:
                 self._put_event(event)
-            plans = [[[m.parent, [to_dict(change) for change in m.changes]] for m in plan] for plan in step.pending]
-            self._put("pending", plans)
+            insert(self._db, "meta", ("pending", self._as_json(step.pending)), replace=True)
             self._put("random", step.random)
             insert(self._db, "moments", (runs, float(round(seconds, 3))), replace=True)
             self._put("moments", self._db.execute("SELECT count(*) FROM moments").fetchone()[0])
+
+    def _as_json(self, pending: Sequence[Plan]) -> str:
+        """Plans as `pending` reads them; most were pending before, and are not encoded again."""
+        known, self._pending = self._pending, {}
+        for plan in pending:
+            key = plan[0].number, len(plan)
+            self._pending[key] = known.get(key) or json.dumps(
+                [[mutant.parent, [to_dict(change) for change in mutant.changes]] for mutant in plan]
+            )
+        return f"[{', '.join(self._pending.values())}]"
 
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
         """The events of the seeds, in order; visits are included only if the model is given."""

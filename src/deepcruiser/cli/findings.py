@@ -51,6 +51,7 @@ SHRUNK = 20
 @click.option("--data", metavar="PATH", help="Where the seeds are now.")
 @click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
 @click.option("--oracle", metavar="FILE.py:NAME", help="Where the oracle is now, if it is your own.")
+@options.device
 @options.json_output()
 def findings(
     folder: Path,
@@ -58,6 +59,7 @@ def findings(
     group_by: str | None,
     max_findings: int | None,
     max_wrong_seeds: float | None,
+    device: str,
     as_json: bool,
     **sources: str | None,
 ) -> None:
@@ -79,7 +81,7 @@ def findings(
     """
     out, group_of = sys.stdout, None if group_by is None else _rule(group_by)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
-        record, found = _found(folder, count, sources)
+        record, found = _found(folder, count, device, sources)
     if as_json:
         say(json.dumps(as_dict(record, found, group_of), indent=2), file=out)
     else:
@@ -95,13 +97,15 @@ def _rule(text: str) -> GroupOf:
     return group_by(text)
 
 
-def _found(folder: Path, count: int | None, sources: Mapping[str, str | None]) -> tuple[CampaignRecord, Findings]:
+def _found(
+    folder: Path, count: int | None, device: str, sources: Mapping[str, str | None]
+) -> tuple[CampaignRecord, Findings]:
     """The findings of a campaign; the worst test of the first `count` is shrunk if the system can be run."""
     stored = CampaignRecord.open(folder)
     if count == 0 or not stored.failed:
         return stored, find(stored)
     try:
-        opened = open_campaign(folder, **sources)
+        opened = open_campaign(folder, device=device, **sources)
     except InputError as error:
         if count is not None or any(sources.values()):
             raise

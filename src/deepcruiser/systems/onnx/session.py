@@ -7,15 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.systems.onnx.graph import nodes
 from deepcruiser.systems.tensors.signature import Array, Port
-
-Device = Literal["cpu", "cuda"]
 
 #: The operators that come with ONNX Runtime; no others are loaded.
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "com.microsoft", "com.microsoft.nchwc", "com.microsoft.experimental")
@@ -89,7 +87,7 @@ def _port(port: Any) -> Port:
 class Session:
     """A model in ONNX Runtime: `call` runs it on arrays by name."""
 
-    def __init__(self, model: Any, path: str | os.PathLike[str], *, device: Device) -> None:
+    def __init__(self, model: Any, path: str | os.PathLike[str], *, device: str) -> None:
         _, runtime = packages()
         options = runtime.SessionOptions()
         options.log_severity_level = 4  # errors are raised anyway
@@ -107,7 +105,7 @@ class Session:
                 f"{str(path)!r} (IR version {model.ir_version}, opset {versions}) cannot be loaded by ONNX Runtime "
                 f"{runtime.__version__}: {_message(error)}"
             ) from None
-        if providers[0] not in self._session.get_providers():  # it would silently continue without
+        if providers[0][0] not in self._session.get_providers():  # it would silently continue without
             raise InputError("ONNX Runtime could not start CUDA: check its libraries and the GPU, or use device='cpu'")
         self.path = str(path)
 
@@ -121,14 +119,16 @@ class Session:
         return dict(zip(names, values, strict=True))
 
 
-def _providers(runtime: Any, device: Device) -> list[str]:
-    if device not in ("cpu", "cuda"):
-        raise InputError(f"device must be 'cpu' or 'cuda', not {device!r}")
-    if device == "cpu":
-        return ["CPUExecutionProvider"]
+def _providers(runtime: Any, device: str) -> list[tuple[str, dict[str, Any]]]:
+    kind, _, number = device.partition(":")
+    if kind not in ("cpu", "cuda") or (number and (kind == "cpu" or not number.isdecimal())):
+        raise InputError(f"device must be 'cpu' or 'cuda', not {device!r}; 'cuda:1' is the second GPU")
+    on_cpu: tuple[str, dict[str, Any]] = ("CPUExecutionProvider", {})
+    if kind == "cpu":
+        return [on_cpu]
     if "CUDAExecutionProvider" not in runtime.get_available_providers():
         raise InputError("this onnxruntime cannot use CUDA: install onnxruntime-gpu instead, or use device='cpu'")
-    return ["CUDAExecutionProvider", "CPUExecutionProvider"]
+    return [("CUDAExecutionProvider", {"device_id": int(number or 0)}), on_cpu]
 
 
 def _external(graph: Any) -> list[str]:

@@ -13,7 +13,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.systems.onnx.expose import Exposer
 from deepcruiser.systems.onnx.graph import NodeChoice, NodeStack, named_stack, node_stacks, operators
 from deepcruiser.systems.onnx.recording import LENGTHS, NodeRecorder
-from deepcruiser.systems.onnx.session import Device, Session, ports, read_model
+from deepcruiser.systems.onnx.session import Session, ports, read_model
 from deepcruiser.systems.state_choice import Direction, Layer, Part
 from deepcruiser.systems.tensors.carried_state import CarriedState, is_carried
 from deepcruiser.systems.tensors.presets import find_preset
@@ -68,7 +68,7 @@ class OnnxSystem(TensorSystem):
         batch_first: bool | None = None,
         transcribe: Callable[[Any], Any] | None = None,
         doubt: Callable[[Any], float | None] | None = None,
-        device: Device = "cpu",
+        device: str = "cpu",
     ) -> None:
         if batch not in (None, "equal", "lengths"):
             raise InputError(f"batch must be 'equal' or 'lengths', not {batch!r}")
@@ -122,6 +122,8 @@ class OnnxSystem(TensorSystem):
         inputs_only = self._carried is not None
         self._recorders = [NodeRecorder.of(choice, exposer, inputs_only=inputs_only) for choice in choices]
         self._axes = {name: axis for recorder in self._recorders for name, axis in recorder.axes.items()}
+        #: "cpu", "cuda" or, for the second GPU, "cuda:1".
+        self.device = device
         self._session = Session(model, path, device=device)
         words = choices[-1].words if self._carried is None else self._carried.words
         options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
