@@ -175,8 +175,8 @@ class Seed:
 
 def failed(number: int, recipe: Recipe, output: Any = "high", kind: str = "wrong") -> FailedTest:
     return FailedTest(
-        number=number, seed="s", position=0, recipe=recipe, kind=kind, reference="low", output=output, score=1.0,
-        doubt=None, digest="", visits=None,
+        number=number, seed="s", position=0, recipe=recipe, kind=kind, reference="low", seed_reference="low",
+        output=output, score=1.0, doubt=None, digest="", visits=None,
     )  # fmt: skip
 
 

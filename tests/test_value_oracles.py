@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser import transformations as changes
+from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import main
 from deepcruiser.cli.campaign_options import build_oracle, spec_from
+from deepcruiser.findings.shrink import shrink
 from tests.support import toy
 
 numbers = st.lists(st.floats(-100, 100), min_size=1, max_size=6)
@@ -193,6 +195,7 @@ def test_an_oracle_that_raises_is_named_with_the_input_and_all_else_is_saved(tmp
 
 OWN = """
 import deepcruiser as dc
+from deepcruiser.findings.shrink import shrink
 from tests.support import toy
 
 class Louder:
@@ -232,6 +235,48 @@ def test_an_oracle_from_a_file_on_the_command_line(tmp_path: Path, monkeypatch: 
             assert f"{len(record.failed)} of {len(record.failed)} fail" in result.output
     result = CliRunner().invoke(main, ["fuzz", *common[:-2], "-o", "x", "--oracle", str(tmp_path / "own.py:half")])
     assert "is a int without name and reference and score and fails: an oracle has name, reference" in result.output
+
+
+@dataclass(frozen=True)
+class Add:
+    """Add a letter."""
+
+    letter: str
+
+    def __call__(self, text: str) -> str:
+        return text + self.letter
+
+    @classmethod
+    def draw(cls, rng: np.random.Generator) -> Self:
+        return cls(str(rng.choice(["x", "y"])))
+
+
+class Moving(dc.WordErrorRate):
+    """Expects a letter more for each that was added; moving the reference twice would expect other letters."""
+
+    def follow(self, reference: str, seed: str, recipe: Sequence[Any], mutant: str) -> str:
+        return reference + "".join(step.letter for step in recipe if isinstance(step, Add))
+
+
+class Deaf:
+    """Hears the first two letters."""
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        return [dc.Run(text[:2]) for text in batch]
+
+
+def test_a_reference_that_moves_is_moved_once(tmp_path: Path) -> None:
+    oracle, mutations = Moving(), dc.Mutations((Add,), ((Add,),), (), lambda seed, mutant: None)
+    seeds = [("ab", "ab"), ("cd", "cd")]
+    options: dict[str, Any] = {"oracle": oracle, "mutations": mutations, "guide": "none", "workers": 0, "runs": 4}
+    campaign = dc.fuzz(Deaf(), None, seeds, folder=tmp_path / "run", **options)
+    assert {(test.seed_reference, len(test.reference)) for test in campaign.failed} == {("ab", 3), ("cd", 3)}
+    for test in campaign.failed:
+        again = test.replay(Deaf())
+        assert (again.fails, again.score, again.differences) == (True, test.score, ())
+    executor = LocalExecutor(Deaf(), None, campaign.inputs, mutations.invalid)
+    for shrunk in shrink(campaign.failed, executor, campaign.inputs, oracle):
+        assert (shrunk.status, shrunk.score) == ("shrunk", 1.0)
 
 
 SPECS: list[tuple[dict[str, Any], Any]] = [

@@ -33,7 +33,8 @@ def failed_test(
         "position": 0, "kind": "wrong", "doubt": None, "digest": f"{number:064x}", "visits": None,
         "score": dc.WordErrorRate().score(reference, output) if isinstance(output, str) else 1.0,
     }  # fmt: skip
-    return FailedTest(number=number, seed=seed, recipe=recipe, reference=reference, output=output, **{**values, **more})
+    values |= {"reference": reference, "seed_reference": reference, "output": output}
+    return FailedTest(number=number, seed=seed, recipe=recipe, **{**values, **more})
 
 
 def random_failures(count: int, *, seed: int = 0) -> list[FailedTest]:

@@ -35,6 +35,8 @@ class FailedTest:
     #: The kind of failure: "wrong", "crash", "time-out" or "not finite".
     kind: str
     reference: Any
+    #: What the answer to the seed was compared with; `reference` is this, moved by an oracle that follows the changes.
+    seed_reference: Any
     output: Any
     score: float
     doubt: float | None
@@ -51,7 +53,16 @@ class FailedTest:
         """The failing test of an event, whose parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
         reference = parent.reference if event.reference is None else event.reference
-        judged = event.reason, reference, event.output, event.score, event.doubt, event.digest, event.visits
+        judged = (
+            event.reason,
+            reference,
+            parent.reference,
+            event.output,
+            event.score,
+            event.doubt,
+            event.digest,
+            event.visits,
+        )
         return cls(event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record)
 
     def __str__(self) -> str:

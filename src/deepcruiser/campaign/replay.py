@@ -49,7 +49,8 @@ def replay(
     (result,) = run_all(system, [value], limit_seconds=limit_seconds)
     now = execution(digest_of(value), result, model or record.model)
     seed = partial(record.inputs.make, test.seed, ())
-    judged = verdict(now, oracle, lambda _: moved_reference(oracle, test.reference, seed, test.recipe, lambda: value))
+    moved = partial(moved_reference, oracle, test.seed_reference, seed, test.recipe, lambda: value)
+    judged = verdict(now, oracle, lambda _: moved())
     same_answer = summarise(judged.output) == summarise(test.output)
     kind = judged.kind or ("wrong" if oracle is None and same_answer else "")
     score = test.score if oracle is None and same_answer else judged.score

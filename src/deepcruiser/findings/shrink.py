@@ -233,7 +233,7 @@ def _trial(test: FailedTest, recipe: Recipe, execution: Execution, inputs: Input
     if execution.invalid:
         return Trial(False, execution, Verdict("", None))
     seed, mutant = partial(inputs.make, test.seed, ()), partial(inputs.make, test.seed, recipe)
-    judged = verdict(execution, oracle, lambda _: moved_reference(oracle, test.reference, seed, recipe, mutant))
+    judged = verdict(execution, oracle, lambda _: moved_reference(oracle, test.seed_reference, seed, recipe, mutant))
     return Trial(
         bool(judged.kind) and failure_of(oracle, judged).key == failure_of(oracle, test).key, execution, judged
     )

@@ -23,7 +23,7 @@ from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.files.atomic import atomic_write
-from deepcruiser.files.reading import parse_json
+from deepcruiser.files.reading import parse_json, read_bytes, read_text
 from deepcruiser.findings.corpus import write_input
 from deepcruiser.findings.finding import Finding
 from deepcruiser.oracles import Oracle
@@ -154,7 +154,7 @@ def _written(folder: Path, record: CampaignRecord, finding: Finding, oracle: Ora
     recipe = finding.worst.recipe
     value = record.inputs.make(test.seed, recipe)
     seed = partial(record.inputs.make, test.seed, ())
-    reference = moved_reference(oracle, test.reference, seed, recipe, lambda: value)
+    reference = moved_reference(oracle, test.seed_reference, seed, recipe, lambda: value)
     path = write_input(folder / finding.id, value)
     output, score = (test.output, test.score) if shrunk is None else (shrunk.output, shrunk.score)
     return path, {
@@ -179,7 +179,7 @@ def _suite_data(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileError(f"there is no suite in {str(folder)!r}: it has no {SUITE}")
     try:
-        data: dict[str, Any] = parse_json(path.read_bytes())
+        data: dict[str, Any] = parse_json(read_bytes(path))
         version = data["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"{str(path)!r} is not what `deepcruiser export --suite` writes ({error!r})") from None
@@ -189,7 +189,7 @@ def _suite_data(folder: Path) -> dict[str, Any]:
 
 
 def _case(folder: Path, files: Mapping[str, str], name: str, known: Mapping[str, str]) -> Case:
-    data = parse_json(_unchanged(folder, files, name).read_bytes())
+    data = parse_json(read_bytes(_unchanged(folder, files, name)))
     path = _unchanged(folder, files, data["input"])
     return Case(
         data["id"], data["title"], data["why"], path, data["kind"], _symptom(data), decode(data["expected"]),
@@ -221,7 +221,7 @@ def _known(folder: Path) -> dict[str, str]:
     path = folder / KNOWN
     if not path.is_file():
         return {}
-    lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [line.split(maxsplit=1) for line in read_text(path, encoding="utf-8").splitlines()]
     return {words[0]: (words[1] if len(words) > 1 else "known") for words in lines if words and words[0][0] != "#"}
 
 
@@ -241,4 +241,4 @@ def located_system(suite: Suite) -> str:
 
 def _sha256_of(path: Path) -> str:
     """SHA-256 of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashlib.sha256(read_bytes(path)).hexdigest()

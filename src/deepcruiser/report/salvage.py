@@ -67,6 +67,7 @@ def _failed_test(data: Mapping[str, Any]) -> FailedTest:
         recipe=tuple(from_dict(change, strict=False) for change in data["recipe"]),
         kind=str(data["kind"]),
         reference=data["reference"],
+        seed_reference=data["reference"],
         output=data["output"],
         score=float(data["score"]),
         doubt=None,
