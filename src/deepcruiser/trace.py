@@ -27,13 +27,20 @@ class Trace:
     Both are numpy arrays or torch tensors, on any device: `states` (N+1, size), `inputs` (N, input_size).
     Transition i goes from `states[i]` to `states[i + 1]` on `inputs[i]`. `outputs` are the y_0..y_{N-1} where the
     network gives an output at each step: N labels or rows of numbers.
+
+    A network that reads an input in pieces, each from an initial state of its own, gives a trace of several `segments`,
+    which are their numbers of steps. The rows of the segments follow one another, each with its own s_0: there is one
+    more state than inputs for each segment, and no transition from the last state of one to the first of the next.
     """
 
     states: Array
     inputs: Array
     outputs: Array | None = None
+    segments: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        segments = tuple(map(int, self.segments)) or (len(self.inputs),)
+        object.__setattr__(self, "segments", segments)
         for name in ("states", "inputs"):
             array = getattr(self, name)
             if not isinstance(array, np.ndarray) and not is_tensor(array):
@@ -42,7 +49,16 @@ class Trace:
                 raise InputError(f"{name} must be numbers, not {array.dtype}")
             if array.ndim != 2:
                 raise InputError(f"{name} must have the shape (steps, size), not {tuple(array.shape)}")
-        if len(self.states) != len(self.inputs) + 1:
+        if min(segments) < 0 or sum(segments) != len(self.inputs):
+            raise InputError(
+                f"segments of {', '.join(map(str, segments))} steps do not add up to {len(self.inputs)} inputs"
+            )
+        if len(self.states) != len(self.inputs) + len(segments):
+            if len(segments) > 1:
+                raise InputError(
+                    f"{len(self.states)} states do not fit {len(self.inputs)} inputs in {len(segments)} segments: each "
+                    "segment of N inputs leads through N+1 states, its initial state first"
+                )
             raise InputError(
                 f"{len(self.states)} states do not fit {len(self.inputs)} inputs: N inputs lead through N+1 states, "
                 "the initial state first"
@@ -52,6 +68,33 @@ class Trace:
                 f"outputs of the shape {tuple(self.outputs.shape)} do not fit {len(self.inputs)} steps: "
                 "give a label or a row of numbers for each step"
             )
+
+    @classmethod
+    def joined(cls, traces: Sequence[Trace]) -> Trace:
+        """One trace of several, as its segments."""
+        if len(traces) == 1:
+            return traces[0]
+        outputs = [trace.outputs for trace in traces if trace.outputs is not None]
+        return cls(
+            together([trace.states for trace in traces]),
+            together([trace.inputs for trace in traces]),
+            together(outputs) if len(outputs) == len(traces) else None,
+            tuple(steps for trace in traces for steps in trace.segments),
+        )
+
+    @property
+    def parts(self) -> tuple[Trace, ...]:
+        """The segments, each as a trace of its own."""
+        if len(self.segments) == 1:
+            return (self,)
+        parts, start = [], 0
+        for number, steps in enumerate(self.segments):
+            rows = slice(start, start + steps)
+            outputs = None if self.outputs is None else self.outputs[rows]
+            states = self.states[start + number : start + number + steps + 1]
+            parts.append(Trace(states, self.inputs[rows], outputs))
+            start += steps
+        return tuple(parts)
 
     def with_outputs(self, outputs: Any) -> Trace:
         """The trace with `outputs` where they are a row of numbers for each step, and as it is where they are not."""
@@ -64,7 +107,7 @@ class Trace:
         return replace(self, outputs=outputs)
 
     def __len__(self) -> int:
-        """The number of steps, which is one less than the number of states."""
+        """The number of steps: inputs, not states."""
         return len(self.inputs)
 
     @property
@@ -76,7 +119,8 @@ class Trace:
         return int(self.inputs.shape[1])
 
     def __repr__(self) -> str:
-        return f"Trace of {len(self)} steps (states of {self.size}, inputs of {self.input_size})"
+        pieces = f" in {len(self.segments)} segments" if len(self.segments) > 1 else ""
+        return f"Trace of {len(self)} steps{pieces} (states of {self.size}, inputs of {self.input_size})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +196,32 @@ def checked_runs(system: object, runs: Any, inputs: int) -> list[Run]:
     if len(runs) != inputs:
         raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {inputs} inputs: one per input is needed")
     return list(runs)
+
+
+def together(arrays: Sequence[Array]) -> Array:
+    """The rows of all arrays in one, on the device where they are; a view of them where they lie side by side."""
+    first = arrays[0]
+    if len(arrays) == 1:
+        return first
+    tensors = [array for array in arrays if is_tensor(array)]
+    if len(tensors) == len(arrays) and is_tensor(first):
+        import torch
+
+        if _side_by_side(tensors):
+            return first.as_strided((sum(map(len, tensors)), *first.shape[1:]), first.stride())
+        return torch.cat(tensors)
+    return np.concatenate([a.detach().cpu().numpy() if is_tensor(a) else a for a in arrays])
+
+
+def _side_by_side(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether each tensor begins in memory where the one before it ends, as the rows of one batch do."""
+    first = tensors[0]
+    storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
+    for tensor in tensors:
+        if tensor.data_ptr() != end or not tensor.is_contiguous() or tensor.dtype != first.dtype:
+            return False
+        end += tensor.numel() * tensor.element_size()
+    return all(tensor.untyped_storage().data_ptr() == storage for tensor in tensors)
 
 
 def is_tensor(value: object) -> TypeIs[torch.Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,7 +19,7 @@ Cell = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Departure:
-    """The first thing in a trace that no profiled trace did.
+    """The first thing in a trace, or in a segment of it, that no profiled trace did.
 
     `state` is the cell of the trace's state number `step`. Alone, it is a state where no profiled trace was or, at step
     0, where none began. With `input`, that input was never read in the state; with `successor` as well, it was, but
@@ -30,10 +30,19 @@ class Departure:
     state: Cell
     input: Cell | None = None
     successor: Cell | None = None
+    segment: int = 0
 
     @classmethod
     def of(cls, model: AbstractModel, trace: Trace) -> Departure | None:
         """Where the trace leaves the model; None if it is a path of the model with positive probability."""
+        for number, part in enumerate(trace.parts):
+            departure = cls._of_part(model, part)
+            if departure is not None:
+                return replace(departure, segment=number)
+        return None
+
+    @classmethod
+    def _of_part(cls, model: AbstractModel, trace: Trace) -> Departure | None:
         cells, input_cells = model.cells(trace)
         counts = model.counts
         state = find(model.states, model.grid.encode(cells))
@@ -53,11 +62,13 @@ class Departure:
         return cls(step + 1, after) if target[step] < 0 else cls(step, before, read, after)
 
     def __str__(self) -> str:
+        of = f" of segment {self.segment}" if self.segment else ""
         if self.input is None:
-            return f"state {self.step} is {self.state}, where no profiled trace {'was' if self.step else 'began'}"
+            return f"state {self.step}{of} is {self.state}, where no profiled trace {'was' if self.step else 'began'}"
         if self.successor is None:
-            return f"input {self.step} is {self.input}, which no profiled trace read in {self.state}"
-        return f"step {self.step} leads from {self.state} on {self.input} to {self.successor}, as no profiled trace did"
+            return f"input {self.step}{of} is {self.input}, which no profiled trace read in {self.state}"
+        way = f"from {self.state} on {self.input} to {self.successor}"
+        return f"step {self.step}{of} leads {way}, as no profiled trace did"
 
 
 def _cell(indices: IntArray) -> Cell:

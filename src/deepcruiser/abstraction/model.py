@@ -192,7 +192,8 @@ class AbstractModel:
 
     def start_visits(self, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Visits]:
         """Start the same where the traces are, such as on a GPU, and return a function that waits for the visits."""
-        projected, lengths = self.projections.start(traces, names), np.array([len(trace) for trace in traces], np.int64)
+        projected = self.projections.start(traces, names)
+        lengths = np.array([steps for trace in traces for steps in trace.segments], np.int64)
 
         def wait() -> Visits:
             states, inputs = projected()

@@ -38,9 +38,9 @@ class Profile:
     """The projections and the projected traces: a model for any number of partitions comes from here.
 
     `states` and `inputs` hold the projected vectors of all traces, one after the other, and `lengths` the number of
-    steps of each trace: N inputs, and N+1 states. What outgrows the memory is kept in a temporary file. `names` are the
-    names of the traces, by which `nearest` finds training data, and `probes` a few inputs with what the system made of
-    them; profiles made before version 0.2 have neither.
+    steps of each trace: N inputs, and N+1 states. The segments of a trace count as traces. What outgrows the memory is
+    kept in a temporary file. `names` are the names of the traces, by which `nearest` finds training data, and `probes`
+    a few inputs with what the system made of them; profiles made before version 0.2 have neither.
     """
 
     projections: Projections
@@ -69,7 +69,7 @@ class Profile:
         recorder = Recorder(projections)
         for position, trace in enumerate(traces):
             (states,), (inputs,) = projections.project([trace], [str(position)])
-            recorder.add(str(position), states, inputs)
+            recorder.add(str(position), states, inputs, trace.segments)
         return recorder.profile(fitted_on=len(traces))
 
     @cached_property
@@ -200,7 +200,7 @@ class Profile:
 
 
 class Recorder:
-    """Takes projected traces one by one and makes a profile of them."""
+    """Takes projected traces one by one and makes a profile of them; each segment becomes a trace of the profile."""
 
     def __init__(self, projections: Projections) -> None:
         self.projections = projections
@@ -208,10 +208,10 @@ class Recorder:
         self._inputs = Rows(projections.inputs.components)
         self._sequences: list[tuple[str, int]] = []
 
-    def add(self, name: str, states: Projected, inputs: Projected) -> None:
+    def add(self, name: str, states: Projected, inputs: Projected, segments: Sequence[int]) -> None:
         self._states.append(states)
         self._inputs.append(inputs)
-        self._sequences.append((name, len(inputs)))
+        self._sequences += [(name, steps) for steps in segments]
 
     def profile(self, *, fitted_on: int, system: System | None = None, probes: tuple[Probe, ...] = ()) -> Profile:
         lengths = np.array([length for _, length in self._sequences], np.int64)

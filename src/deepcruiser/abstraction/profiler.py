@@ -99,8 +99,8 @@ def profile(
     recorder, project = Recorder(projections), partial(_project, projections)
     progress = Progress(size, stage="profiling", watch=watch)
     passing = stream(system, data, project, progress=progress, batch_size=batch_size, chosen=sampled, workers=workers)
-    for name, (states, inputs) in passing:
-        recorder.add(name, states, inputs)
+    for name, (states, inputs, segments) in passing:
+        recorder.add(name, states, inputs, segments)
     if len(progress.skipped) == size:
         raise nothing_read(progress)
     probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
@@ -115,9 +115,10 @@ def _measure(names: list[str], runs: list[Run]) -> Callable[[], list[Fit | None]
 
 def _project(
     projections: Projections, names: list[str], runs: list[Run]
-) -> Callable[[], list[tuple[Projected, Projected]]]:
-    projected = projections.start([run.traced for run in runs], names)
-    return lambda: list(zip(*projected(), strict=True))
+) -> Callable[[], list[tuple[Projected, Projected, tuple[int, ...]]]]:
+    traces = [run.traced for run in runs]
+    projected, segments = projections.start(traces, names), [trace.segments for trace in traces]
+    return lambda: list(zip(*projected(), segments, strict=True))
 
 
 def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple[Callable[[str], bool], int]:

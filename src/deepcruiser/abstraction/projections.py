@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from deepcruiser.abstraction.projection import Moments, Projection, fetch
 from deepcruiser.errors import InputError
-from deepcruiser.trace import Array, Trace, is_tensor
-
-if TYPE_CHECKING:
-    import torch
+from deepcruiser.trace import Array, Trace, is_tensor, together
 
 Projected = npt.NDArray[np.float32]
 
@@ -124,32 +120,6 @@ class Fit:
                 "the state, and are its weights trained?"
             )
         return Projections(self.states.projection(components), self.inputs.projection(input_components))
-
-
-def together(arrays: Sequence[Array]) -> Array:
-    """The rows of all arrays in one, on the device where they are; a view of them where they lie side by side."""
-    first = arrays[0]
-    if len(arrays) == 1:
-        return first
-    tensors = [array for array in arrays if is_tensor(array)]
-    if len(tensors) == len(arrays) and is_tensor(first):
-        import torch
-
-        if _side_by_side(tensors):
-            return first.as_strided((sum(map(len, tensors)), first.shape[1]), first.stride())
-        return torch.cat(tensors)
-    return np.concatenate([a.detach().cpu().numpy() if is_tensor(a) else a for a in arrays])
-
-
-def _side_by_side(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether each tensor begins in memory where the one before it ends, as the rows of one batch do."""
-    first = tensors[0]
-    storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
-    for tensor in tensors:
-        if tensor.data_ptr() != end or not tensor.is_contiguous() or tensor.dtype != first.dtype:
-            return False
-        end += tensor.numel() * tensor.element_size()
-    return all(tensor.untyped_storage().data_ptr() == storage for tensor in tensors)
 
 
 def _project(

@@ -50,7 +50,7 @@ class Transducer:
             parts = [(_array(trace.states), _array(trace.inputs)) for trace in traces]
         else:
             parts = [model.cells(trace) for trace in traces]
-        lengths = np.array([len(trace) for trace in traces], np.int64)
+        lengths = np.array([steps for trace in traces for steps in trace.segments], np.int64)
         states, state = _number([part[0] for part in parts], "states")
         inputs, action = _number([part[1] for part in parts], "inputs")
         outputs, output = _number([_array(trace.outputs) for trace in traces if trace.outputs is not None], "outputs")

@@ -157,7 +157,7 @@ def observe(
             done[number] = Observation(
                 inputs[number],
                 run.output,
-                Trace(states, fed),
+                Trace(states, fed, segments=trace.segments),
                 run.doubt,
                 float("nan") if gaussian is None else gaussian(trace.states),
                 trace.size,

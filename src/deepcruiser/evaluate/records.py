@@ -37,6 +37,7 @@ class Record:
     states: Projected
     inputs: Projected
     scores: Scores | None = None
+    segments: tuple[int, ...] = ()
 
     @property
     def ran(self) -> bool:
@@ -47,7 +48,7 @@ class Record:
         """What came of it, with a trace of the first components only."""
         if self.problem is not None:
             return self.problem
-        trace = Trace(self.states[:, :components], self.inputs[:, :components])
+        trace = Trace(self.states[:, :components], self.inputs[:, :components], segments=self.segments)
         return Run(self.output, trace, self.doubt, self.scores)
 
 
@@ -72,6 +73,7 @@ class Batch:
                 "problem": [record.problem.kind, record.problem.message] if record.problem else None,
                 "output": encode(record.output),
                 "doubt": record.doubt,
+                "segments": record.segments,
                 "classes": None if record.scores is None else [record.scores.classes, record.scores.blank],
             }
             for record in self.records
@@ -103,6 +105,7 @@ class Batch:
                     states[i],
                     inputs[i],
                     _scores(noted["classes"], arrays.get(f"scores{i}")),
+                    tuple(noted.get("segments", ())),
                 )
                 for i, ((seed, recipe), noted) in enumerate(zip(recipes, about["records"], strict=True))
             ]

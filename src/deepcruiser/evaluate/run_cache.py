@@ -113,15 +113,17 @@ class RunCache:
     def _record(self, recipe: Recipe, made: Made, result: Run | Problem | None) -> Record:
         of_states, of_inputs = self.projections.states.components, self.projections.inputs.components
         states, inputs = np.empty((0, of_states), np.float32), np.empty((0, of_inputs), np.float32)
+        segments: tuple[int, ...] = ()
         output, doubt, scores, problem = None, None, None, result if isinstance(result, Problem) else None
         if isinstance(result, Run):
             try:
                 output, doubt = decode(encode(result.output)), getattr(result, "doubt", None)  # as it is read again
                 scores = getattr(result, "scores", None)
                 (states,), (inputs,) = self.projections.project([result.traced], [recipe[0]])
+                segments = result.traced.segments
             except InputError as error:
                 output, problem = None, Problem("not finite", str(error))
-        return Record(*recipe, made.invalid, made.digest, problem, output, doubt, states, inputs, scores)
+        return Record(*recipe, made.invalid, made.digest, problem, output, doubt, states, inputs, scores, segments)
 
 
 class CachedExecutor(Executor):

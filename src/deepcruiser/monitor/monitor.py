@@ -78,9 +78,12 @@ class Monitor:
 
     def read(self, run: Run) -> Reading:
         """The scores of a run."""
-        trace = run.traced
-        steps = self.step_by_step(trace.states[0])
-        steps.update(trace.states[1:], trace.inputs)
+        first, *rest = run.traced.parts
+        steps = self.step_by_step(first.states[0])
+        steps.update(first.states[1:], first.inputs)
+        for part in rest:
+            steps.restart(part.states[0])
+            steps.update(part.states[1:], part.inputs)
         return steps.reading(run.doubt)
 
     def check(self, run: Run) -> Alarm | None:

@@ -39,9 +39,13 @@ class StepMonitor:
         self._reference = reference
         self._projections = reference.model.projections
         self._sums = {score.name: _Sum(usual.get(score.name, 0.0)) for score in SCORES}
-        self._last = np.empty(0, np.int64)
         self._steps = 0
         self._problem = ""
+        self.restart(initial)
+
+    def restart(self, initial: Array) -> None:
+        """Go on from another initial state, where a segment of the input begins."""
+        self._last = np.empty(0, np.int64)
         no_inputs = np.empty((0, self._projections.inputs.components), np.float32)
         self._take(_vectors(initial, self._projections.states, "state"), no_inputs)
 

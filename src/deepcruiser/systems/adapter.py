@@ -1,6 +1,6 @@
 """What all adapters share: the steps from an input to its `Run`.
 
-    input -> resample to `rate` -> `features` -> the network -> `transcribe` -> Run(output, trace, doubt)
+    input -> resample to `rate` -> `features` -> `windows` -> the network -> `transcribe` -> Run(output, trace, doubt)
 
 `Adapter` takes these steps for every framework. The adapter of a framework adds which inputs run together, and how the
 network runs.
@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
@@ -25,11 +25,25 @@ from deepcruiser.trace import Run, Trace, is_tensor
 T = TypeVar("T")
 
 
+class Options(TypedDict, total=False):
+    """What every adapter takes; `Adapter` says what it means."""
+
+    rate: int | None
+    features: Callable[[Any], Any] | None
+    windows: Callable[[Any], Sequence[Any]] | None
+    transcribe: Callable[[Any], Any] | None
+    doubt: Callable[[Any], float | None] | None
+    classes: Sequence[str]
+    blank: int | None
+
+
 class Adapter(ABC):
     """A network of some framework as a `System`.
 
     * `rate`: audio at another sample rate is resampled first.
     * `features`: a function from an input to what the network reads; without it, `Audio` becomes its samples.
+    * `windows`: a function from what the network reads of an input to several parts of it, each of which the network
+      reads from its initial state. The trace has a segment for each, and the output is a list of their outputs.
     * `transcribe`: a function from the network's output for one input to the answer; without it, the output is the
       answer.
     * `doubt`: a function from the same output to a number, higher when the network is less sure. Without it, the doubt
@@ -46,18 +60,20 @@ class Adapter(ABC):
         *,
         rate: int | None = None,
         features: Callable[[Any], Any] | None = None,
+        windows: Callable[[Any], Sequence[Any]] | None = None,
         transcribe: Callable[[Any], Any] | None = None,
         doubt: Callable[[Any], float | None] | None = None,
         classes: Sequence[str] = (),
         blank: int | None = None,
     ) -> None:
-        check_functions(features=features, transcribe=transcribe, doubt=doubt)
+        check_functions(features=features, windows=windows, transcribe=transcribe, doubt=doubt)
         #: The network, for people: its class or its file.
         self.label = label
         #: A description of the vector that is the state.
         self.state_name = state_name
         self._rate = rate
         self._features = features
+        self._windows = windows
         self._transcribe = transcribe
         self._doubt = doubt
         self._classes, self._blank = tuple(classes), blank
@@ -103,8 +119,10 @@ class Adapter(ABC):
         if len(batch) == 0:
             return []
         with self._running():
-            values = [self._read(self._prepare(value, i), i) for i, value in enumerate(batch)]
-            return run_groups(self._groups(values), lambda positions: self._run(values, positions))
+            parts = [self._parts(self._prepare(value, i), i) for i, value in enumerate(batch)]
+            values = [part for several in parts for part in several]
+            results = iter(run_groups(self._groups(values), lambda positions: self._forward_at(values, positions)))
+            return [self._decode(*self._joined([next(results) for _ in several])) for several in parts]
 
     def _prepare(self, value: Any, position: int) -> Any:
         """The input at the network's rate, and its features."""
@@ -114,9 +132,24 @@ class Adapter(ABC):
             return self._features(value)
         return value.samples if hasattr(value, "samples") and hasattr(value, "rate") else value
 
-    def _run(self, values: list[Any], positions: list[int]) -> list[Run]:
-        results = self._forward([values[position] for position in positions], positions)
-        return [self._decode(output, trace) for output, trace in results]
+    def _parts(self, value: Any, position: int) -> list[Any]:
+        """What the network reads of one input: the windows, or else the whole."""
+        if self._windows is None:
+            return [self._read(value, position)]
+        windows = list(self._windows(value))
+        if not windows:
+            raise InputError(f"windows= made none of input {position} of the batch: at least one is needed")
+        return [self._read(window, position) for window in windows]
+
+    def _forward_at(self, values: list[Any], positions: list[int]) -> Sequence[tuple[Any, Trace | None]]:
+        return self._forward([values[position] for position in positions], positions)
+
+    def _joined(self, results: Sequence[tuple[Any, Trace | None]]) -> tuple[Any, Trace | None]:
+        """The output and the trace of one input, from those of its windows."""
+        if self._windows is None:
+            return results[0]
+        traces = [trace.with_outputs(output) for output, trace in results if trace is not None]
+        return [output for output, _ in results], Trace.joined(traces) if len(traces) == len(results) else None
 
     def _decode(self, output: Any, trace: Trace | None) -> Run:
         """The answer and the doubt of one output; rows of numbers, one for each step, are the trace's outputs."""

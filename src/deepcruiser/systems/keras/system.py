@@ -6,14 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.adapter import Adapter, check_functions, group_alike
+from deepcruiser.systems.adapter import Adapter, Options, check_functions, group_alike
 from deepcruiser.systems.keras.files import load, with_weights
 from deepcruiser.systems.keras.layers import import_keras
 from deepcruiser.systems.keras.network import KerasNetwork, cut
@@ -64,15 +64,12 @@ class KerasSystem(Adapter):
         layer: Layer = -1,
         direction: Direction | None = None,
         output: str | None = None,
-        features: Callable[[Any], Any] | None = None,
-        rate: int | None = None,
         batch: Literal["equal", "padded"] = "equal",
         steps: Callable[[int], int] | None = None,
         batch_first: bool = True,
-        transcribe: Callable[[Any], Any] | None = None,
-        doubt: Callable[[Any], float | None] | None = None,
         custom_objects: Mapping[str, Any] | None = None,
         trusted: bool = False,
+        **options: Unpack[Options],
     ) -> None:
         if batch not in ("equal", "padded"):
             raise InputError(f"batch must be 'equal' or 'padded', not {batch!r}")
@@ -94,7 +91,6 @@ class KerasSystem(Adapter):
         self._network = KerasNetwork(self.model, self._choice, padded=batch == "padded", batch_first=batch_first)
         self._batch = batch
         self._steps = steps
-        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
         super().__init__(label, self._choice.words, **options)
 
     def _identity(self) -> Iterator[bytes]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.systems.adapter import Options
 from deepcruiser.systems.onnx.expose import Exposer
 from deepcruiser.systems.onnx.graph import NodeChoice, NodeStack, named_stack, node_stacks, operators
 from deepcruiser.systems.onnx.recording import LENGTHS, NodeRecorder
@@ -62,28 +63,24 @@ class OnnxSystem(TensorSystem):
         streaming: Streaming | None = None,
         signal: str | None = None,
         constants: Mapping[str, Any] | None = None,
-        features: Callable[[Any], Any] | None = None,
-        rate: int | None = None,
         batch: Batch | None = None,
         batch_first: bool | None = None,
-        transcribe: Callable[[Any], Any] | None = None,
-        doubt: Callable[[Any], float | None] | None = None,
         device: str = "cpu",
+        **options: Unpack[Options],
     ) -> None:
         if batch not in (None, "equal", "lengths"):
             raise InputError(f"batch must be 'equal' or 'lengths', not {batch!r}")
         model, digest = read_model(path)
         inputs, outputs = ports(model)
         streaming = streaming or Streaming()
-        if features is None and streaming.chunk is None and streaming.context is None:
-            preset = find_preset(inputs, outputs, rate)
+        if options.get("features") is None and streaming.chunk is None and streaming.context is None:
+            preset = find_preset(inputs, outputs, options.get("rate"))
             if preset is not None:
-                rate, transcribe = preset.rate, transcribe or preset.transcribe
+                options["rate"], options["transcribe"] = preset.rate, options.get("transcribe") or preset.transcribe
                 streaming = replace(streaming, chunk=preset.chunk, context=preset.context)
                 constants = {**preset.constants, **(constants or {})}
-        signature = Signature.of(
-            inputs, outputs, signal=signal, carry=streaming.carry, constants=constants or {}, rate=rate
-        )
+        carry, rate = streaming.carry, options.get("rate")
+        signature = Signature.of(inputs, outputs, signal=signal, carry=carry, constants=constants or {}, rate=rate)
         stacks = node_stacks(model.graph)
         forward_only = all(stack.ways == "forward" for stack in stacks)
         streams = bool(signature.carried) and (streaming.carry is not None or forward_only)
@@ -126,7 +123,6 @@ class OnnxSystem(TensorSystem):
         self.device = device
         self._session = Session(model, path, device=device)
         words = choices[-1].words if self._carried is None else self._carried.words
-        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
         super().__init__(path, digest, driver, words, **options)
 
     def _call(self, feeds: dict[str, Array]) -> Mapping[str, Array]:

@@ -197,13 +197,17 @@ class ProcessSystem:
             raise ProgramError(f"{self!r} gave the doubt {doubt!r}, but it must be a number")
         if reply.get("states") is None:
             return Run(output, doubt=doubt)
+        segments = reply.get("segments") or []
+        if not isinstance(segments, list) or not all(type(steps) is int for steps in segments):
+            raise ProgramError(f"{self!r} gave the segments {segments!r}, but they must be a list of numbers of steps")
         states = self._array(reply["states"], "states", folder)
         if reply.get("inputs") is None:
-            inputs = np.zeros((max(0, len(states) - 1), 1), np.float32)  # all equal: one abstract input
+            steps = len(states) - (len(segments) or 1)
+            inputs = np.zeros((max(0, steps), 1), np.float32)  # all equal: one abstract input
         else:
             inputs = self._array(reply["inputs"], "inputs", folder)
         try:
-            return Run(output, Trace(states, inputs), doubt)
+            return Run(output, Trace(states, inputs, segments=tuple(segments)), doubt)
         except InputError as error:
             raise ProgramError(f"{self!r} gave an invalid trace: {error}") from None
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
 
 from deepcruiser.errors import InputError
-from deepcruiser.systems.adapter import Adapter, check_functions
+from deepcruiser.systems.adapter import Adapter, Options, check_functions
 from deepcruiser.systems.state_choice import Direction, Layer, Part
 from deepcruiser.systems.torch.batching import Batch, Splitter, feed, groups, own_steps, to_tensor
 from deepcruiser.systems.torch.module_choice import choose_module
@@ -72,15 +72,10 @@ class TorchSystem(Adapter):
         part: Part = "h",
         layer: Layer = -1,
         direction: Direction | None = None,
-        features: Callable[[Any], Any] | None = None,
-        rate: int | None = None,
         batch: Batch = "equal",
         steps: Callable[[int], int] | None = None,
         batch_first: bool = True,
-        transcribe: Callable[[Any], Any] | None = None,
-        doubt: Callable[[Any], float | None] | None = None,
-        classes: Sequence[str] = (),
-        blank: int | None = None,
+        **options: Unpack[Options],
     ) -> None:
         if not isinstance(net, nn.Module):
             raise InputError(f"net must be a torch.nn.Module, not a {type(net).__name__}")
@@ -97,8 +92,7 @@ class TorchSystem(Adapter):
         self._batch = batch
         self._steps = steps
         self._batch_first = batch_first
-        options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
-        super().__init__(type(net).__name__, self._choice.words, classes=classes, blank=blank, **options)
+        super().__init__(type(net).__name__, self._choice.words, **options)
 
     def _identity(self) -> Iterator[bytes | memoryview]:
         """The network's class, the choice of state, and the weights."""
