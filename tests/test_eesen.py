@@ -229,8 +229,8 @@ def test_a_file_of_any_name_is_a_system_by_itself(tmp_path: Path, net: Path, mon
         ({"layer": "all", "direction": "backward"}, r"not every layer of final\.nnet reads backward: choose another"),
         ({"features": "swb"}, "there is no recipe 'swb'; there are wsj, swbd, librispeech, tedlium"),
         ({"features": 7}, "features must be a function"),
-        ({"path": "/dev/zero"}, "there is no file '/dev/zero'"),
-        ({"units": "no.txt"}, r"cannot read the units 'no\.txt': no such file"),
+        ({"path": "/dev/zero"}, "cannot read '/dev/zero': it is not a file"),
+        ({"units": "no.txt"}, r"cannot read 'no\.txt': no such file"),
     ],
 )
 def test_options_that_cannot_be_are_refused(net: Path, options: Any, says: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import struct
 import zipfile
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
+from deepcruiser.campaign.store import input_text
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.files.archive import load
@@ -24,7 +26,11 @@ from deepcruiser.files.containers import _ogg_crc
 from deepcruiser.files.csv_cells import cell, text_of
 from deepcruiser.files.reading import LIMIT
 from deepcruiser.files.trial import check_loads
+from deepcruiser.report.data import CampaignData
+from deepcruiser.report.inputs import Inputs
+from deepcruiser.systems.by_suffix import system_from_file
 from tests.conftest import walks
+from tests.support import toy
 from tests.support.sounds import flac_with_length, noise
 
 
@@ -137,6 +143,51 @@ def test_pipes_are_refused_at_once(tmp_path: Path, name: str) -> None:
 
     with pytest.raises(dc.FileError, match="it is not a file"):
         read()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+@pytest.mark.parametrize("kind", ["pipe", "too large"])
+def test_files_of_a_campaign_that_cannot_be_read_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The report says so; nothing waits for a pipe, and nothing large is read."""
+    record = toy.campaign(tmp_path / "run", runs=32)
+    number = record.failed[0].number
+    for path in (tmp_path / "run" / "failed" / f"{number:06}.txt", tmp_path / "run" / "shrunk.json"):
+        path.unlink(missing_ok=True)
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.write_bytes(bytes(30_000_001))
+    monkeypatch.setenv(LIMIT, "30000000")
+    assert input_text(tmp_path / "run", number) is None
+    data = Inputs(tmp_path / "run").of(number, record.failed[0].position)
+    assert data["mutant"]["form"] == "missing"
+    (tmp_path / "run" / "failed" / f"{number:06}.json").unlink()
+    os.mkfifo(tmp_path / "run" / "failed" / f"{number:06}.json")
+    (tmp_path / "run" / "campaign.db").write_bytes(b"damaged")
+    assert CampaignData(tmp_path / "run").record.problem
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".tflite", ".nnet", ".pt", ".h5", ".keras", ".pb"])
+def test_networks_beyond_the_limit_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    path = tmp_path / f"net{suffix}"
+    path.write_bytes(bytes(2000))
+    monkeypatch.setenv(LIMIT, "1000")
+    with pytest.raises(dc.DeepCruiserError, match=r"would take 2,000 bytes|needs the package"):
+        system_from_file(path)
+
+
+def test_what_others_made_is_read_by_one_function() -> None:
+    """`files.reading` refuses pipes, devices and what is too large; all others read files of the package alone."""
+    own = {"evaluate/page.py", "evaluate/result.py", "report/page.py", "report/seed_listing.py", "report/__init__.py"}
+    root = Path(dc.__file__).parent
+    readers = {
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if re.search(r"\.read_(bytes|text)\(", path.read_text())
+    }
+    assert readers == own
 
 
 def test_limits_come_before_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

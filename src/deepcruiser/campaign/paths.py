@@ -21,7 +21,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import InputError
 from deepcruiser.files.atomic import atomic_write
-from deepcruiser.files.reading import parse_json
+from deepcruiser.files.reading import parse_json, read_bytes
 from deepcruiser.trace import Run, System, Trace
 
 FOLDER = "paths"
@@ -80,7 +80,7 @@ def keep_paths(record: CampaignRecord, system: System, tests: Iterable[FailedTes
 def read_paths(folder: Path, test: FailedTest, model: AbstractModel) -> Paths | None:
     """The paths of a failing test, if they were kept, of this test and on this model."""
     try:
-        data = parse_json((folder / FOLDER / f"{test.number:06}.json").read_bytes())
+        data = parse_json(read_bytes(folder / FOLDER / f"{test.number:06}.json"))
         if (data["sha256"], data["model"]) != (test.digest, model.fingerprint):
             return None
         return Paths(*(_read(data[which], model) for which in ("seed", "test")))

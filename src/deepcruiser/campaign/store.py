@@ -37,6 +37,7 @@ from deepcruiser.campaign.scheduler import Plan
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import read_text
 from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
@@ -270,8 +271,8 @@ class Store:
 def input_text(folder: Path, number: int) -> str | None:
     """The input of a failing test as it is stored, if it is a text."""
     try:
-        return (folder / "failed" / f"{number:06}.txt").read_text("utf-8", "replace")
-    except OSError:
+        return read_text(folder / "failed" / f"{number:06}.txt", encoding="utf-8", errors="replace")
+    except FileError:
         return None
 
 

@@ -26,12 +26,13 @@ from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.state import State
 from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import FIVE, BSCov, Criterion, criterion
-from deepcruiser.errors import FileError, InputError
+from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.evaluate.experiment import WORK, Experiment
 from deepcruiser.evaluate.matched import Matched
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.run_cache import CachedExecutor
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import parse_json, read_bytes
 from deepcruiser.trace import Run
 from deepcruiser.transformations.severity import severity
 
@@ -232,7 +233,7 @@ def _noted(event: Ran, record: Record, reference: Any) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        found: dict[str, Any] = parse_json(read_bytes(path))
+    except (DeepCruiserError, ValueError) as error:
         raise FileError(f"{str(path)!r} is damaged ({error}): remove it, and the campaign runs again") from None
     return found

@@ -19,9 +19,10 @@ from deepcruiser.abstraction.projections import Projections
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import mutations_component
-from deepcruiser.errors import FileError, InputError, MismatchError, reason
+from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError, reason
 from deepcruiser.evaluate.run_cache import RunCache
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import parse_json, read_bytes
 from deepcruiser.files.spooled_rows import Rows
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import digest_of
@@ -156,7 +157,7 @@ def _identity(projection: Projection, components: int) -> Projection:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        known = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        known = parse_json(read_bytes(path))
+    except (DeepCruiserError, ValueError) as error:
         raise FileError(f"{os.fspath(path)!r} cannot be read ({error}): give another folder") from None
     return known if isinstance(known, dict) else {}

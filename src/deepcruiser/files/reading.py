@@ -46,17 +46,24 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8-sig") -> str:
-    """A text in UTF-8."""
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """All that is in a file."""
     name = os.fspath(path)
     try:
         with open_regular(path) as file:
-            check_bytes(os.fstat(file.fileno()).st_size, f"the text {name!r}")
-            return file.read().decode(encoding)
-    except UnicodeDecodeError as error:
-        raise FileError(f"cannot read {name!r}: byte {error.start} is not UTF-8; save it as UTF-8") from None
+            check_bytes(os.fstat(file.fileno()).st_size, f"the file {name!r}")
+            return file.read()
     except (OSError, ValueError) as error:  # the latter for impossible names
         raise FileError(f"cannot read {name!r}: {reason(error)}") from None
+
+
+def read_text(path: str | os.PathLike[str], *, encoding: str = "utf-8-sig", errors: str = "strict") -> str:
+    """A text in UTF-8."""
+    try:
+        return read_bytes(path).decode(encoding, errors)
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} is not UTF-8; save it as UTF-8"
+        raise FileError(f"cannot read {os.fspath(path)!r}: {message}") from None
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.deepspeech.system import Array, Steps
 
 #: The name of the graph in a package.
@@ -24,7 +25,7 @@ class FrozenGraphNetwork:
 
     def __init__(self, path: Path) -> None:
         tf = tensorflow(path)
-        graph = read_package(tf, path) if path.suffix == ".pbmm" else parse_graph(tf, path.read_bytes(), path)
+        graph = read_package(tf, path) if path.suffix == ".pbmm" else parse_graph(tf, read_bytes(path), path)
         nodes = {node.name: node for node in graph.node}
         for name in ("input_node", "input_lengths", "logits", "previous_state_c", "previous_state_h"):
             if name not in nodes:
@@ -102,7 +103,7 @@ def read_package(tf: Any, path: Path) -> Any:
     from google.protobuf.message import DecodeError
     from tensorflow.core.util import memmapped_file_system_pb2 as packages
 
-    data = path.read_bytes()
+    data = read_bytes(path)
     damaged = FileError(f"{str(path)!r} is not a memory-mapped graph of TensorFlow, or it is damaged or truncated")
     directory = packages.MemmappedFileSystemDirectory()
     try:

@@ -18,6 +18,7 @@ from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.decoding.language_model import LanguageModel, read_language_model
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.features import MFCC
+from deepcruiser.files.reading import read_bytes, read_text
 from deepcruiser.systems.adapter import Adapter
 from deepcruiser.trace import Trace
 
@@ -94,7 +95,7 @@ class DeepSpeechSystem(Adapter):
     def _identity(self) -> Iterator[bytes]:
         """The choice of state and the file."""
         yield self.state_name.encode()
-        yield self.path.read_bytes()
+        yield read_bytes(self.path)
 
     def _prepare(self, value: Any, position: int) -> Array:
         if not isinstance(value, Audio):
@@ -185,11 +186,7 @@ def front_end(network: DeepSpeechNetwork, path: Path) -> MFCC:
 
 def read_alphabet(path: str | os.PathLike[str]) -> list[str]:
     """The symbols of an alphabet file: one a line; comments start with #, and \\# is the symbol #."""
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise FileError(f"cannot read the alphabet {os.fspath(path)!r}: {reason}") from None
+    text = read_text(path, encoding="utf-8")
     lines = [line for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n") if line and line[0] != "#"]
     if not lines:
         raise FileError(f"the alphabet {os.fspath(path)!r} has no symbols; it needs one on each line")

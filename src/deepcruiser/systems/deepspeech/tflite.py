@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.deepspeech.system import Array, Steps
 from deepcruiser.systems.tflite.interpreter import load_interpreter
 
@@ -20,7 +21,7 @@ class TfliteNetwork:
     """
 
     def __init__(self, path: Path) -> None:
-        self._interpreter = load_interpreter(path.read_bytes(), path, extra="deepspeech", keep_tensors=True)
+        self._interpreter = load_interpreter(read_bytes(path), path, extra="deepspeech", keep_tensors=True)
         self._inputs = {one["name"]: one for one in self._interpreter.get_input_details()}
         self._outputs = {one["name"]: one for one in self._interpreter.get_output_details()}
         needed = [name for name in ("input_node", "previous_state_c", "previous_state_h") if name not in self._inputs]

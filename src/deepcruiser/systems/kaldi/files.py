@@ -13,9 +13,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.errors import FileError, InputError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.files.kaldi_objects import BINARY, KaldiReader
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.kaldi.network import Affine, Network, PeepholeLstm
 
 Array = npt.NDArray[np.floating]
@@ -42,13 +43,7 @@ ACCUMULATORS = {"<bilstmaccus>": 12, "<lstmaccus>": 6, "<affineaccus>": 2}
 def read_network(path: str | os.PathLike[str]) -> Network:
     """The network in a binary or text file, of any version of EESEN."""
     name = Path(path).name
-    if not Path(path).is_file():  # a device could be read for ever
-        raise FileError(f"there is no file {os.fspath(path)!r}")
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise FileError(f"cannot read the network {os.fspath(path)!r}: {reason(error)}") from None
-    reader = KaldiReader(data, name)
+    reader = KaldiReader(read_bytes(path), name)
     if reader.token("<Nnet>") != "<Nnet>":
         raise FileError(f"{name} is not a network of EESEN: such a file begins with <Nnet>")
     layers = list(_layers(reader))

@@ -18,9 +18,9 @@ from deepcruiser.audio import Audio
 from deepcruiser.decoding.beam import ctc_beam, ctc_beam_symbols
 from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.decoding.language_model import LanguageModel, read_language_model
-from deepcruiser.errors import FileError, InputError, reason
+from deepcruiser.errors import FileError, InputError
 from deepcruiser.features.kaldi import KaldiFeatures, recipes_of
-from deepcruiser.files.reading import open_regular
+from deepcruiser.files.reading import read_text
 from deepcruiser.systems.adapter import Adapter, check_array, check_functions
 from deepcruiser.systems.kaldi.files import read_network
 from deepcruiser.systems.kaldi.network import LayerPass, Network, in_time, reverse
@@ -215,11 +215,7 @@ def _misfit(what: str, network: Network) -> str:
 def read_units(path: str | os.PathLike[str]) -> list[str]:
     """The units in a file of lines "unit number", in the order of their numbers, which begin with 1."""
     name = os.fspath(path)
-    try:
-        with open_regular(path) as file:
-            lines = file.read().decode().split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot read the units {name!r}: {reason(error)}") from None
+    lines = read_text(path, encoding="utf-8").split("\n")
     units: dict[int, str] = {}
     seen: set[str] = set()
     for number, line in enumerate(lines, 1):

@@ -36,6 +36,7 @@ def load(
         raise FileError(f"{str(path)!r} is a folder, but must be a .keras or .h5 file: save the model as one")
     if not file.is_file():
         raise FileError(f"there is no file {str(path)!r}")
+    check_bytes(file.stat().st_size, f"the file {str(path)!r}")
     with open(file, "rb") as opened:
         start = opened.read(8)
     check_loads("hdf5", file, name="the library of HDF5")

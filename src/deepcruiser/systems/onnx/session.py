@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.onnx.graph import nodes
 from deepcruiser.systems.tensors.signature import Array, Port
 
@@ -38,7 +39,7 @@ def read_model(path: str | os.PathLike[str]) -> tuple[Any, str]:
     file = Path(path)
     if not file.is_file():
         raise FileError(f"there is no file {str(path)!r}")
-    content = file.read_bytes()
+    content = read_bytes(file)
     try:
         model = onnx.load_model_from_string(content)
     except Exception:  # protobuf raises exceptions of several kinds

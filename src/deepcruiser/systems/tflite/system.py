@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.tensors.carried_state import CarriedState
 from deepcruiser.systems.tensors.signature import Array, Port, Signature
 from deepcruiser.systems.tensors.streaming import CallRecord, StreamDriver, Streaming
@@ -151,7 +152,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
     file = Path(path)
     if not file.is_file():
         raise FileError(f"there is no file {str(path)!r}")
-    content = file.read_bytes()
+    content = read_bytes(file)
     if content[4:8] != b"TFL3":  # the interpreter would crash on it
         raise FileError(f"{str(path)!r} is not a TensorFlow Lite file, or its version is too old")
     return content

@@ -14,8 +14,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from deepcruiser.errors import FileError, InputError, reason
-from deepcruiser.files.reading import open_regular
+from deepcruiser.errors import FileError, InputError
+from deepcruiser.files.reading import read_bytes
 from deepcruiser.systems.adapter import Adapter, check_functions
 from deepcruiser.systems.torch.batching import Splitter, feed, groups, own_steps, to_tensor
 from deepcruiser.trace import Trace
@@ -181,11 +181,7 @@ _read: Callable[[str], Any] = torch.jit.load
 
 def _load(path: str | os.PathLike[str]) -> tuple[Any, str]:
     """The network of a file, with its weights in its graph, and the file's digest."""
-    try:
-        with open_regular(path) as file:
-            content = file.read()
-    except OSError as error:
-        raise FileError(f"cannot read {str(path)!r}: {reason(error)}") from None
+    content = read_bytes(path)
     try:
         with zipfile.ZipFile(path) as archive:
             if (member := archive.testzip()) is not None:  # PyTorch itself compares no checksums
