@@ -509,8 +509,11 @@ def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:
     with serving(tmp_path / "x") as url:
         browser.get(url)
         assert "Running the seeds" in texts(browser, "h1")
-        toy.campaign(tmp_path / "x", runs=32)
+        toy.campaign(tmp_path / "x", runs=1)
         eventually(lambda: texts(browser, "#failures"))
+        assert not browser.find_elements("css selector", "#findings"), "there is nothing to show yet"
+        toy.campaign(tmp_path / "x", runs=32)
+        eventually(lambda: browser.find_elements("css selector", "#findings article"))
         tile = "return document.querySelector('.tiles li:nth-child(2) b').textContent"
         assert browser.execute_script(tile) == "32"
         thread = threading.Thread(target=lambda: toy.campaign(tmp_path / "x", runs=96))

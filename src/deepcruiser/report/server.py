@@ -97,7 +97,8 @@ class _Handler(BaseHTTPRequestHandler):
                 page = self.server.page(seen=(query.get("runs", [""])[0], query.get("state", [""])[0]))
                 if page is None:
                     return self._answer(HTTPStatus.NO_CONTENT)
-                answer = json.dumps({"page": page, "html": _live_sections(page)})
+                shown = [section.name for section in SECTIONS if section.shown(page)]
+                answer = json.dumps({"page": page, "html": _live_sections(page), "sections": shown})
                 return self._answer(HTTPStatus.OK, answer.encode(), "application/json")
             if INPUT_FILE.fullmatch(what) and what.endswith(".flac"):
                 return self._sound(read_bytes(os.path.join(self.server.folder, what)))
