@@ -47,6 +47,8 @@ class FailedTest:
     seed_output: Any = None
     #: The campaign that it was found in, which knows the seeds.
     record: CampaignRecord | None = field(default=None, repr=False)
+    #: The number of changes, the last ones of the recipe, without which it passed.
+    added: int = 1
 
     @classmethod
     def of(cls, event: Ran, parent: Test, record: CampaignRecord | None = None) -> FailedTest:
@@ -63,7 +65,9 @@ class FailedTest:
             event.digest,
             event.visits,
         )
-        return cls(event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record)
+        return cls(
+            event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record, len(event.changes)
+        )
 
     def __str__(self) -> str:
         steps = " -> ".join(map(str, self.recipe))

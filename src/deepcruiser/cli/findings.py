@@ -132,15 +132,15 @@ def as_dict(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -
 
 
 def _finding_dict(finding: Finding, group_of: GroupOf | None) -> dict[str, Any]:
-    cause, worst, part = finding.cause, finding.worst, finding.parting
+    error, cause, worst, part = finding.error, finding.cause, finding.worst, finding.parting
     return {
         "id": finding.id,
         "title": finding.title,
         "explanation": finding.explanation,
         "rank": finding.rank,
-        "kind": cause.kind,
-        "expected": cause.expected,
-        "got": cause.got,
+        "kind": error.kind,
+        "expected": error.expected,
+        "got": error.got,
         "change": cause.change,
         "region": cause.region,
         "seeds": list(finding.seeds),

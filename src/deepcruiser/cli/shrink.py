@@ -65,9 +65,9 @@ def shrink(
         record, name = opened.record, fingerprint(opened.system)
         tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]
         with local_executor(opened) as executor:
-            for found in shrink_tests(record, tests, executor, system=name, batch_size=batch_size):
+            for shrunk in shrink_tests(record, tests, executor, system=name, batch_size=batch_size):
                 if not as_json:
-                    say("\n".join(lines(record[found.number], found)))
+                    say("\n".join(lines(record[shrunk.number], shrunk)))
         known = read_shrunk(record, system=name)
     if as_json:
         result = [as_dict(known[test.number]) for test in tests]
@@ -84,40 +84,40 @@ def local_executor(opened: Opened) -> Executor:
     )
 
 
-def lines(test: FailedTest, found: Shrunk) -> list[str]:
+def lines(test: FailedTest, shrunk: Shrunk) -> list[str]:
     """A shrunk test to read."""
     before = " -> ".join(map(str, test.recipe))
-    now = f"shrunk in {found.runs} runs: {found}" if found.status == "shrunk" else str(found)
+    now = f"shrunk in {shrunk.runs} runs: {shrunk}" if shrunk.status == "shrunk" else str(shrunk)
     return [
         f"{test.number}: {printable(test.seed)}: {printable(before, width=400)}",
         f"    {printable(now, width=400)}",
-        *(f"    {printable(line)}" for line in threshold_lines(found)),
+        *(f"    {printable(line)}" for line in threshold_lines(shrunk)),
     ]
 
 
-def threshold_lines(found: Shrunk) -> list[str]:
+def threshold_lines(shrunk: Shrunk) -> list[str]:
     """Where each parameter of a shrunk recipe begins to fail."""
     lines = []
-    for threshold in found.thresholds:
-        name = f"{name_of(found.recipe[threshold.step])}.{threshold.name}"
+    for threshold in shrunk.thresholds:
+        name = f"{name_of(shrunk.recipe[threshold.step])}.{threshold.name}"
         passes = "fails without it as well" if threshold.passes is None else f"passes at {threshold.passes:g}"
         lines.append(f"{name}: fails at {threshold.fails:g}, {passes}")
     return lines
 
 
-def as_dict(found: Shrunk) -> dict[str, Any]:
+def as_dict(shrunk: Shrunk) -> dict[str, Any]:
     """A shrunk test as JSON holds it."""
     thresholds = [
-        {"step": each.step, "name": each.name, "fails": each.fails, "passes": each.passes} for each in found.thresholds
+        {"step": each.step, "name": each.name, "fails": each.fails, "passes": each.passes} for each in shrunk.thresholds
     ]
     return {
-        "number": found.number,
-        "status": found.status,
-        "failing": found.failing,
-        "recipe": [to_dict(change) for change in found.recipe],
+        "number": shrunk.number,
+        "status": shrunk.status,
+        "failing": shrunk.failing,
+        "recipe": [to_dict(change) for change in shrunk.recipe],
         "thresholds": thresholds,
-        "runs": found.runs,
-        "output": found.output,
-        "score": found.score,
-        "sha256": found.digest,
+        "runs": shrunk.runs,
+        "output": shrunk.output,
+        "score": shrunk.score,
+        "sha256": shrunk.digest,
     }

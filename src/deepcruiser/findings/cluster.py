@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import InputError
+from deepcruiser.findings.causes import Causes
 from deepcruiser.findings.finding import Cause, Finding, Member
 from deepcruiser.findings.kinds import is_spacing_only
-from deepcruiser.findings.region import region, usual_share
+from deepcruiser.findings.region import Regions
 from deepcruiser.findings.shrink import Shrunk, failure_of
 from deepcruiser.oracles import Oracle
 
@@ -36,22 +38,20 @@ class Findings:
 def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> Findings:
     """Group the failing tests of a campaign by cause; `shrunk` holds what is known of some by their number.
 
-    The cause of a test depends on that test and the seeds alone, so more failures never move it to another finding.
+    More failures move none of the others to another finding once there are 200: see `Causes`.
     """
     oracle, shrunk = oracle_of(record), shrunk or {}
-    members: dict[Cause, list[Member]] = {}
-    apart = []
-    seeds = {seed.position: seed.visits for seed in record.seeds}
-    usual = usual_share(seed.visits for seed in record.seeds if seed.visits is not None and seed.outcome == "kept")
+    regions, members, apart = Regions(record.seeds), [], []
     for test in record.failed:
         found = shrunk.get(test.number)
         if found is not None and found.status != "shrunk":
             apart.append((test, found))
-            continue
-        member = Member(test, failure_of(oracle, test), found)
-        cause = Cause.of(member, region(seeds.get(test.position), test.visits, usual))
-        members.setdefault(cause, []).append(member)
-    findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in members.items()]
+        else:
+            members.append(Member(test, failure_of(oracle, test), found, regions.of(test.position, test.visits)))
+    causes, groups = Causes.of(record, regions, members), defaultdict[Cause, list[Member]](list)
+    for member in members:
+        groups[causes(member)].append(member)
+    findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in groups.items()]
     findings.sort(key=lambda finding: (-finding.rank, finding.id))
     return Findings(tuple(findings), tuple(apart), _spacing(record, oracle))
 

@@ -6,14 +6,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.findings.kinds import KINDS, Failure
-from deepcruiser.findings.phrases import count_of, name_of, phrase
-from deepcruiser.findings.region import REGIONS, Parting, Region
+from deepcruiser.findings.phrases import change_of, count_of, name_of, phrase
+from deepcruiser.findings.region import Parting, Region
 from deepcruiser.findings.shrink import Shrunk
 from deepcruiser.notebook import card
 from deepcruiser.transformations.severity import severity
@@ -21,17 +21,19 @@ from deepcruiser.transformations.severity import severity
 #: How wrong a failure is that gives no answer at all; a wrong answer counts by its score, at most 1.
 _NO_ANSWER = 2.0
 
-#: The change is in the title of a finding whose states leave what training visited if this part of its tests has it.
-_NEARLY_ALL = 0.9
+#: The change of a cause if no single change is known to suffice.
+SEVERAL = "several changes"
+#: An error or a change is in a title if this part of the tests has it, a region or, as "mostly", an error if this has.
+_NEARLY_ALL, _MOST = 0.9, 0.5
 
 
 @dataclass(frozen=True)
 class Cause:
     """What the failures of a finding have in common.
 
-    If the states leave what training visited, that is the cause, whatever word, label or change it was: these are
-    empty then. Otherwise, `change` is the last change of the recipe, which made a test fail that passed without it; of
-    a shrunk test, the last one that is left.
+    `change` is the change that matters: its name, with a direction if it has two, or `SEVERAL`. `region` is "outside"
+    if the cause is that the states leave what training visited, whatever the change, the words and the labels: these
+    are empty then.
     """
 
     kind: str
@@ -39,12 +41,6 @@ class Cause:
     got: str
     change: str
     region: Region
-
-    @classmethod
-    def of(cls, member: Member, region: Region) -> Cause:
-        if region == "outside":
-            return cls(*member.failure.general.key, "", region)
-        return cls(*member.failure.key, name_of(member.recipe[-1]), region)
 
     @property
     def id(self) -> str:
@@ -69,6 +65,7 @@ class Member:
     test: FailedTest
     failure: Failure
     shrunk: Shrunk | None = None
+    region: Region = ""
 
     @property
     def recipe(self) -> tuple[Any, ...]:
@@ -117,21 +114,53 @@ class Finding:
         return self.worst.wrongness * len(self.seeds) / (1 + self.mildest)
 
     @property
+    def is_outside(self) -> bool:
+        """Whether the states of most tests leave what training visited."""
+        return sum(member.region == "outside" for member in self.members) >= _MOST * len(self.members)
+
+    @property
+    def error(self) -> Failure:
+        """The error of nearly all tests, with the words or labels, or else of all in general."""
+        return self._most if self._is_in(_NEARLY_ALL) else self.cause.failure
+
+    @cached_property
+    def _errors(self) -> Counter[Failure]:
+        return Counter(replace(member.failure, words=()) for member in self.members)
+
+    @property
+    def _most(self) -> Failure:
+        """The most frequent error."""
+        return self._errors.most_common(1)[0][0]
+
+    def _is_in(self, part: float) -> bool:
+        """Whether this part of the tests has the most frequent error."""
+        return self._errors[self._most] >= part * len(self.members)
+
+    @property
     def title(self) -> str:
         """The finding in a line."""
-        count = count_of(len(self.seeds), "seed")
-        worst = self.worst
-        recipe = worst.recipe if worst.shrunk is not None else worst.recipe[-1:]
-        when = f" when {phrase(recipe)}"
-        if self.cause.region != "outside":
-            return f"{self.cause.failure}{when}: {count}"
-        keys = {member.failure.key for member in self.members}
-        what = worst.failure if len(keys) == 1 else self.cause.failure
-        same = sum(name_of(member.recipe[-1]) == name_of(recipe[-1]) for member in self.members)
-        if same < _NEARLY_ALL * len(self.members):
-            when = ""
-        leaves = f", {worst.shrunk.leaves}" if worst.shrunk is not None and worst.shrunk.leaves else ""
-        return f"{what}{when}{',' * bool(when)} where the states leave what training visited{leaves}: {count}"
+        mostly = f" (mostly {self._most})" if self._is_in(_MOST) and any(self._most.key[1:]) else ""
+        error = self.error if self.error == self._most else f"{self.error}{mostly}"
+        return f"{error}{self._change}{self._region}: {count_of(len(self.seeds), 'seed')}"
+
+    @property
+    def _change(self) -> str:
+        """The change of the worst test, if nearly all have it."""
+        recipe = self.worst.recipe
+        changes = Counter(tuple(map(change_of, member.recipe)) for member in self.members)
+        if self.cause.change not in ("", SEVERAL):
+            recipe = tuple(change for change in recipe if change_of(change) == self.cause.change)[:1]
+        elif changes[tuple(map(change_of, recipe))] < _NEARLY_ALL * len(self.members):
+            return " when changed in several ways at once" if self.cause.change else ""
+        return f" when {phrase(recipe)}"
+
+    @property
+    def _region(self) -> str:
+        if not self.is_outside:
+            return ""
+        leaves = "" if self.worst.shrunk is None else self.worst.shrunk.leaves
+        comma, where = "," * bool(self._change), f", {leaves}" if leaves else ""
+        return f"{comma} where the states leave what training visited{where}"
 
     def _repr_html_(self) -> str:
         return card(self.title, [("why", self.explanation)], below=self.worst.test._repr_html_())
@@ -139,14 +168,15 @@ class Finding:
     @property
     def explanation(self) -> str:
         """Why these failures belong together, in a sentence."""
-        count = count_of(len(self.members), "failing test")
-        reasons = [f"{KINDS[self.cause.kind]}", REGIONS[self.cause.region]]
-        if self.cause.expected or self.cause.got:
-            reasons[0] += f" ({self.cause.failure})"
-        if self.cause.change:
-            last = "left after shrinking" if self.worst.shrunk is not None else "of the recipe"
-            reasons.insert(1, f"the last change {last} is {self.cause.change}")
-        return f"{count} in which {', '.join(reasons[:-1])}{',' * (len(reasons) > 2)} and {reasons[-1]}"
+        count, cause = count_of(len(self.members), "failing test"), self.cause
+        what = KINDS[cause.kind] + (f" ({cause.failure})" if cause.expected or cause.got else "")
+        if cause.region == "outside":
+            why = "more of the states are where training never was than in 19 of 20 seeds"
+        elif cause.change == SEVERAL:
+            why = "no change is known to suffice alone"
+        else:
+            why = f"the change that matters is {cause.change}"
+        return f"{count} in which {what} and {why}"
 
     def counts(self, group_of: Callable[[FailedTest], str] | None = None) -> dict[str, dict[str, int]]:
         """The failing tests by transformation, by word that went wrong, and by group, the most frequent first."""

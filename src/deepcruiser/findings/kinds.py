@@ -76,6 +76,8 @@ class Failure:
             return f"{self.expected!r} not heard"
         if self.kind == "insertion":
             return f"{self.got!r} heard where nobody said it"
+        if self.kind == "wrong words" and self.expected:
+            return f"{self.expected!r} wrong"
         if self.kind == "label flip":
             return f"{self.expected!r} became {self.got!r}" if self.expected else "wrong label"
         if self.kind == "crash":
@@ -84,8 +86,9 @@ class Failure:
 
     @property
     def general(self) -> Failure:
-        """The same without the words or labels."""
-        return Failure("wrong words" if self.kind in _WORD_KINDS else self.kind)
+        """The same without the words or labels; a crash keeps its exception."""
+        kind = "wrong words" if self.kind in _WORD_KINDS else self.kind
+        return Failure(kind, got=self.got if kind == "crash" else "")
 
 
 def classify(oracle: Oracle | None, reason: str, reference: Any, output: Any) -> Failure:

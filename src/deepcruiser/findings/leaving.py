@@ -21,10 +21,11 @@ _SEEDS = 5
 
 def leaving(record: CampaignRecord, system: System, finding: Finding) -> str:
     """For texts, the shortest beginning found for most seeds, such as "after '[[['"; else the worst test's step."""
-    worst_of_seeds = {member.test.seed: member for member in reversed(finding.members)}
+    outside = [member for member in finding.members if member.region == "outside"]
+    worst_of_seeds = {member.test.seed: member for member in reversed(outside)}
     places: Counter[str] = Counter()
-    for seed in finding.seeds[:_SEEDS]:
-        place = _place(record, system, worst_of_seeds[seed])
+    for member in list(reversed(worst_of_seeds.values()))[:_SEEDS]:
+        place = _place(record, system, member)
         places[place] += bool(place)
         if place and not place.startswith("after"):
             break

@@ -11,6 +11,7 @@ import numpy as np
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.campaign.events import Seeded
 from deepcruiser.trace import Trace
 
 #: Whether the states of a failing test leave what training visited farther than those of its seeds do; empty without
@@ -20,6 +21,19 @@ Region = Literal["", "inside", "outside"]
 _USUAL_SEEDS = 0.95
 #: In a network that was profiled on its seeds, every new input visits a few cells for the first time.
 _LEAST = 0.05
+
+
+class Regions:
+    """Tells whether the states of a campaign's tests leave what training visited farther than those of the seeds."""
+
+    def __init__(self, seeds: Iterable[Seeded]) -> None:
+        seeds = list(seeds)
+        self._seeds = {seed.position: seed.visits for seed in seeds}
+        self.usual = usual_share(seed.visits for seed in seeds if seed.visits is not None and seed.outcome == "kept")
+
+    def of(self, position: int, visits: Visits | None) -> Region:
+        """The region of a test, from the position of its seed and what it visits."""
+        return region(self._seeds.get(position), visits, self.usual)
 
 
 def usual_share(seeds: Iterable[Visits]) -> float:

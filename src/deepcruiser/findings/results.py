@@ -13,7 +13,7 @@ from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.files.atomic import atomic_write
-from deepcruiser.files.reading import parse_json
+from deepcruiser.files.reading import parse_json, read_bytes
 from deepcruiser.findings.cluster import Findings, find, oracle_of
 from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.leaving import leaving
@@ -38,7 +38,7 @@ def read_shrunk(record: CampaignRecord, *, system: str) -> dict[int, Shrunk]:
     if not path.is_file():
         return {}
     try:
-        data = parse_json(path.read_bytes())
+        data = parse_json(read_bytes(path))
         digests = {test.number: test.digest for test in record.failed}
         return {
             entry["number"]: _from_dict(entry, record.kinds)
@@ -96,7 +96,7 @@ def explain(record: CampaignRecord, system: System, executor: Executor, *, count
         return find(record, known)
     for finding in find(record, known).findings[:count]:
         worst = finding.worst.shrunk
-        if finding.cause.region == "outside" and worst is not None and not worst.leaves:
+        if finding.is_outside and worst is not None and not worst.leaves:
             known[worst.number] = replace(worst, leaves=leaving(record, system, finding))
             _write(record, known, name)
     found = find(record, known)
@@ -120,7 +120,7 @@ def fingerprint(system: System) -> str:
 
 def _write(record: CampaignRecord, known: Mapping[int, Shrunk], system: str) -> None:
     path = record.folder / SHRUNK
-    data = parse_json(path.read_bytes()) if path.is_file() else {}
+    data = parse_json(read_bytes(path)) if path.is_file() else {}
     data[system] = [_to_dict(each, record[each.number].digest) for _, each in sorted(known.items())]
     with atomic_write(path) as file:
         file.write(json.dumps(data, ensure_ascii=False).encode(errors="backslashreplace"))
