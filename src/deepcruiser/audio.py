@@ -59,21 +59,21 @@ class Audio:
     rate: int
 
     def __post_init__(self) -> None:
-        given = self.samples
-        if not isinstance(given, np.ndarray):
-            raise InputError(f"samples must be a numpy array, not {type(given).__name__}; convert with np.asarray")
-        if given.ndim != 1:
-            raise InputError(f"samples must have one dimension, not the shape {given.shape}; average the channels")
-        if given.dtype.kind != "f":
+        array = self.samples
+        if not isinstance(array, np.ndarray):
+            raise InputError(f"samples must be a numpy array, not {type(array).__name__}; convert with np.asarray")
+        if array.ndim != 1:
+            raise InputError(f"samples must have one dimension, not the shape {array.shape}; average the channels")
+        if array.dtype.kind != "f":
             raise InputError(
-                f"samples must be floating-point numbers, not {given.dtype}; divide int16 samples by 32768"
+                f"samples must be floating-point numbers, not {array.dtype}; divide int16 samples by 32768"
             )
         with np.errstate(over="ignore"):  # values too large for float32 become infinite, and are refused below
-            samples = np.ascontiguousarray(given, dtype=np.float32)
+            samples = np.ascontiguousarray(array, dtype=np.float32)
         finite = np.isfinite(samples)
         if not finite.all():
             at = int(np.argmin(finite))
-            raise InputError(f"sample {at} of {len(samples)} is {given[at]}; every sample must be a finite float32")
+            raise InputError(f"sample {at} of {len(samples)} is {array[at]}; every sample must be a finite float32")
         object.__setattr__(self, "samples", samples)
         object.__setattr__(self, "rate", _checked_rate(self.rate))
 

@@ -46,12 +46,12 @@ def _html(value: Any) -> str:
     return value if isinstance(value, Html) else escape(str(value))
 
 
-def axes(given: Any, *, width: float = 6.0, height: float = 4.0) -> Any:
-    """The axes to draw in: those given, or new ones."""
-    if given is not None:
-        return given
+def axes(ax: Any, *, height: float = 4.0) -> Any:
+    """The axes to draw in: these, or new ones."""
+    if ax is not None:
+        return ax
     pyplot = extra("matplotlib.pyplot", "plot()")
-    return pyplot.subplots(figsize=(width, height), layout="constrained")[1]
+    return pyplot.subplots(figsize=(6.0, height), layout="constrained")[1]
 
 
 def extra(module: str, purpose: str) -> Any:

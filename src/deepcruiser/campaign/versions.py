@@ -12,13 +12,13 @@ _PACKAGES = ("deepcruiser", "numpy", "scipy", "torch", "soxr", "python-stretch")
 
 def versions() -> dict[str, str]:
     """By name, those of Python and of the libraries that are installed."""
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:  # it runs from a folder
             continue
-    return found
+    return result
 
 
 def changed_since(before: Mapping[str, str]) -> str:

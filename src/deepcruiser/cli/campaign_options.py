@@ -275,12 +275,12 @@ def _file_or_word(word: str, bases: list[Path]) -> str:
 
 
 def _oracle(limits: Mapping[str, Any], against: str | None, normalise: str) -> Component:
-    given = [option for option, value in limits.items() if value is not None]
-    if len(given) > 1:
-        typed, known = (["--" + name.replace("_", "-") for name in names] for names in (given, limits))
+    chosen = [option for option, value in limits.items() if value is not None]
+    if len(chosen) > 1:
+        typed, known = (["--" + name.replace("_", "-") for name in names] for names in (chosen, limits))
         raise click.UsageError(f"{' and '.join(typed)} do not go together: give one of {', '.join(known)}")
-    option = given[0] if given else "wer_above"
-    value: Any = limits[option] if given else WER_ABOVE
+    option = chosen[0] if chosen else "wer_above"
+    value: Any = limits[option] if chosen else WER_ABOVE
     if option == "oracle":
         return Component.of(oracle_from(value))
     if option == "tolerance":
@@ -316,7 +316,7 @@ def _tolerance(text: str) -> tuple[float, bool]:
 CHOOSABLE = (None, *READY_MADE)
 
 
-def _chosen(mutations: str | None, transformations: str | None, noise: str | None, given: tuple[str, ...]) -> Mutations:
+def _chosen(mutations: str | None, transformations: str | None, noise: str | None, texts: tuple[str, ...]) -> Mutations:
     """Some kinds of sound, text or series, with ranges of their parameters."""
     if noise is not None and mutations is not None:
         raise click.UsageError(f"--noise is for sound, and does not go with --mutations {mutations}")
@@ -330,7 +330,7 @@ def _chosen(mutations: str | None, transformations: str | None, noise: str | Non
     elif names is not None and background.lower() in [name.lower() for name in names]:
         raise click.UsageError("AddBackgroundNoise needs recordings: --noise FOLDER")
     ranges: dict[str, dict[str, Any]] = {}
-    for text in given:
+    for text in texts:
         kind, name, values = _range(text, ready.kinds)
         ranges.setdefault(kind.__name__, {})[name] = values
     if noise is not None:

@@ -37,11 +37,12 @@ def doctor(as_json: bool) -> None:
 
     Exit status: 0 everything works, 1 the self-test failed.
     """
+    versions = {name: _version(name) for name in _packages()}
     result: dict[str, Any] = {
         "python": platform.python_version(),
         "system": platform.platform(),
-        "versions": {name: found for name in _packages() if (found := _version(name)) is not None},
-        "missing": [name for name in _packages() if _version(name) is None],
+        "versions": {name: version for name, version in versions.items() if version is not None},
+        "missing": [name for name, version in versions.items() if version is None],
         "extras": {name: all(map(find_spec, modules)) for name, (modules, _) in EXTRAS.items()},
         "devices": _devices(),
     }
@@ -52,7 +53,7 @@ def doctor(as_json: bool) -> None:
         say(json.dumps(result, indent=2))
     else:
         say(f"Python {result['python']} on {result['system']}")
-        say("  " + ", ".join(f"{name} {found}" for name, found in result["versions"].items()))
+        say("  " + ", ".join(f"{name} {version}" for name, version in result["versions"].items()))
         for name in result["missing"]:
             say(f"  missing: {name}")
         for name, (_, what) in EXTRAS.items():
@@ -80,9 +81,9 @@ def _version(name: str) -> str | None:
 def _devices() -> list[str]:
     import torch
 
-    found = [f"{os.cpu_count()} CPU cores"]
-    found += [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
-    return [*found, *(["mps"] if torch.backends.mps.is_available() else [])]
+    devices = [f"{os.cpu_count()} CPU cores"]
+    devices += [f"cuda:{number} ({torch.cuda.get_device_name(number)})" for number in range(torch.cuda.device_count())]
+    return [*devices, *(["mps"] if torch.backends.mps.is_available() else [])]
 
 
 def _self_test() -> str:

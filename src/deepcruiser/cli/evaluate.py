@@ -83,11 +83,11 @@ def evaluate() -> None:
 @evaluate.command()
 @shared
 @click.pass_context
-def configurations(ctx: click.Context, /, **given: Any) -> None:
+def configurations(ctx: click.Context, /, **settings: Any) -> None:
     """Measure how large the models are, and whether more data would enlarge them. Does not run the system."""
     from deepcruiser.evaluate.configurations import configurations as question
 
-    _answer(ctx, lambda workers: question(workers.experiment), given)
+    _answer(ctx, lambda workers: question(workers.experiment), settings)
 
 
 @evaluate.command()
@@ -96,33 +96,33 @@ def configurations(ctx: click.Context, /, **given: Any) -> None:
 @click.option("--mutants", default=18, show_default=True, help="Number of mutants per seed.")
 @click.option("--k-means", is_flag=True, help="Compare the grids with k-means as well; needs scikit-learn.")
 @click.pass_context
-def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, **given: Any) -> None:
+def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, **settings: Any) -> None:
     """Compare numbers of components and partitions; tries all components of the profile."""
     from deepcruiser.evaluate.abstraction import abstraction as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, k_means=k_means), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, k_means=k_means), settings)
 
 
 @evaluate.command()
 @shared
 @seeds_and_mutants
 @click.pass_context
-def rq1(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: Any) -> None:
+def rq1(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **settings: Any) -> None:
     """Measure how similar mutants are to their seeds, by the states they visit."""
     from deepcruiser.evaluate.rq1 import rq1 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), settings)
 
 
 @evaluate.command()
 @shared
 @seeds_and_mutants
 @click.pass_context
-def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: Any) -> None:
+def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **settings: Any) -> None:
     """Test whether mutants that visit other states have more errors. Uses seeds answered correctly."""
     from deepcruiser.evaluate.rq2 import rq2 as question
 
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), settings)
 
 
 @evaluate.command()
@@ -130,14 +130,23 @@ def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **given: 
 @campaign_options
 @click.pass_context
 def rq3(
-    ctx: click.Context, /, seeds: int, runs: int | None, minutes: float | None, campaigns: int, base: int, **given: Any
+    ctx: click.Context,
+    /,
+    seeds: int,
+    runs: int | None,
+    minutes: float | None,
+    campaigns: int,
+    base: int,
+    **settings: Any,
 ) -> None:
     """Compare what guided campaigns cover with others of as many runs."""
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq3 import rq3 as question
 
     budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), given)
+    _answer(
+        ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), settings
+    )
 
 
 @evaluate.command()
@@ -145,14 +154,23 @@ def rq3(
 @campaign_options
 @click.pass_context
 def rq4(
-    ctx: click.Context, /, seeds: int, runs: int | None, minutes: float | None, campaigns: int, base: int, **given: Any
+    ctx: click.Context,
+    /,
+    seeds: int,
+    runs: int | None,
+    minutes: float | None,
+    campaigns: int,
+    base: int,
+    **settings: Any,
 ) -> None:
     """Compare the failures that guided campaigns find with others; uses the campaigns of rq3."""
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq4 import rq4 as question
 
     budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), given)
+    _answer(
+        ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), settings
+    )
 
 
 @evaluate.command()
@@ -178,7 +196,7 @@ def schedulers(
     base: int,
     arms: str,
     severity: str,
-    **given: Any,
+    **settings: Any,
 ) -> None:
     """Compare schedulers and keeping rules at equal severity.
 
@@ -194,7 +212,7 @@ def schedulers(
     budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
     names = [name.strip() for name in arms.split(",")]
     more: dict[str, Any] = {"campaigns": campaigns, "base": base, "arms": names, "severity": severity}
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, **more), given)
+    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, **more), settings)
 
 
 @evaluate.command()
@@ -215,20 +233,20 @@ def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
 evaluate.add_command(monitor)
 
 
-def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], given: dict[str, Any]) -> None:
-    """Load what was given, ask the question, and write and print the result."""
+def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[str, Any]) -> None:
+    """Load the experiment, ask the question, and write and print the result."""
     from deepcruiser.evaluate import figures
     from deepcruiser.evaluate.result import device_of
     from deepcruiser.evaluate.tables import as_json as tables_as_json
 
     figures.check_matplotlib()
-    as_json, jobs = given.pop("as_json"), given.pop("jobs")
-    folder: Path = given.pop("output")
-    given |= paper_experiment(ctx) if given["paper"] else {}
+    as_json, jobs = values.pop("as_json"), values.pop("jobs")
+    folder: Path = values.pop("output")
+    values |= paper_experiment(ctx) if values["paper"] else {}
     names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "device", "paper")
-    common = {name: given.pop(name) for name in names}
-    partitions = partitions_from(given.pop("partitions"))
-    settings = EvaluateOptions(spec=spec_from(**given), folder=folder, partitions=partitions, **common)
+    common = {name: values.pop(name) for name in names}
+    partitions = partitions_from(values.pop("partitions"))
+    settings = EvaluateOptions(spec=spec_from(**values), folder=folder, partitions=partitions, **common)
     # Systems may print, and standard output belongs to the JSON.
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
         experiment = settings.load()

@@ -111,12 +111,12 @@ def _all(paths: tuple[str, ...]) -> list[Any]:
     return list(chain.from_iterable(map(data_from, paths)))
 
 
-def _named(given: str) -> tuple[str, Any]:
+def _named(text: str) -> tuple[str, Any]:
     from deepcruiser.cli.resolve import data_from
 
-    name, equals, path = given.partition("=")
+    name, equals, path = text.partition("=")
     if not (name and equals and path):
-        raise InputError(f"--far {given!r} is not a name and a path; use noise=recordings/noise")
+        raise InputError(f"--far {text!r} is not a name and a path; use noise=recordings/noise")
     return name, data_from(path)
 
 

@@ -80,12 +80,12 @@ class EvaluateOptions:
         return Profile.load(path)
 
 
-def partitions_from(given: str) -> tuple[int, ...]:
+def partitions_from(text: str) -> tuple[int, ...]:
     """The numbers that --partitions lists: 10,20,50,100."""
     try:
-        return tuple(int(number) for number in given.split(","))
+        return tuple(int(number) for number in text.split(","))
     except ValueError:
-        raise InputError(f"--partitions {given!r} is not a list of whole numbers such as 10,20,50,100") from None
+        raise InputError(f"--partitions {text!r} is not a list of whole numbers such as 10,20,50,100") from None
 
 
 def paper_experiment(ctx: click.Context) -> dict[str, Any]:

@@ -21,9 +21,9 @@ def export_suite(folder: Path, output: Path, *, device: str, **sources: str | No
     """Write the regression suite of a campaign; what was written."""
     with contextlib.redirect_stdout(sys.stderr):  # systems may print
         opened = open_campaign(folder, device=device, **sources)
-        found = shrunk_findings(opened, SHRUNK)
-        suite = write_suite(output, opened.record, found.findings, system=opened.source)
-    return {"output": str(output), "tests": len(suite.cases), "findings": len(found.findings)}
+        result = shrunk_findings(opened, SHRUNK)
+        suite = write_suite(output, opened.record, result.findings, system=opened.source)
+    return {"output": str(output), "tests": len(suite.cases), "findings": len(result.findings)}
 
 
 def export_tests(

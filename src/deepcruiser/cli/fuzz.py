@@ -183,7 +183,7 @@ def fuzz(
     max_findings: int | None,
     max_wrong_seeds: float | None,
     as_json_lines: bool,
-    **given: Any,
+    **settings: Any,
 ) -> None:
     """Look for inputs that a system gets wrong.
 
@@ -217,11 +217,11 @@ def fuzz(
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
     campaign began, or twice.
     """
-    given |= {"guide": guide, "scheduler": scheduler, "pick": pick, "keep": keep}
-    given = paper_options(ctx, given) if paper else given
-    given["severity"] = given["severity"] if given["severity"] in LEVELS else budget(given["severity"])
-    chosen = guide_from(given.pop("guide"), given.pop("keep"))
-    spec = spec_from(scheduler=_scheduler(ctx, given.pop("scheduler"), aim, given.pop("pick")), **given)
+    settings |= {"guide": guide, "scheduler": scheduler, "pick": pick, "keep": keep}
+    settings = paper_options(ctx, settings) if paper else settings
+    settings["severity"] = settings["severity"] if settings["severity"] in LEVELS else budget(settings["severity"])
+    chosen = guide_from(settings.pop("guide"), settings.pop("keep"))
+    spec = spec_from(scheduler=_scheduler(ctx, settings.pop("scheduler"), aim, settings.pop("pick")), **settings)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
         oracle, mutations, data = build_oracle(spec), load_mutations(spec), load_data(spec)
@@ -265,10 +265,10 @@ def fuzz(
     else:
         say(as_text(result))
         say(_next_steps(record, spec, output, program(ctx)))
-    found = find(record)
-    if found.spacing and not as_json_lines:
-        say(spacing_line(found))
-    status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    findings = find(record)
+    if findings.spacing and not as_json_lines:
+        say(spacing_line(findings))
+    status, reason = exit_status(record, findings, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
     sys.exit(status)

@@ -31,9 +31,9 @@ gate_options = together(
 )
 
 
-def spacing_line(found: Findings) -> str:
+def spacing_line(findings: Findings) -> str:
     """What is said of answers that are right but for their spaces."""
-    return f"{found.spacing:,} answers differ from the expected ones in their spaces alone; they count as right"
+    return f"{findings.spacing:,} answers differ from the expected ones in their spaces alone; they count as right"
 
 
 def wrong_seeds(record: CampaignRecord) -> float:
@@ -43,10 +43,10 @@ def wrong_seeds(record: CampaignRecord) -> float:
 
 
 def exit_status(
-    record: CampaignRecord, found: Findings, *, max_findings: int | None, max_wrong_seeds: float | None
+    record: CampaignRecord, findings: Findings, *, max_findings: int | None, max_wrong_seeds: float | None
 ) -> tuple[int, str]:
     """0 passed, 1 failing tests, 4 too many wrong seeds; and the gate that it did not pass, in a line."""
-    count, limit = len(found.findings), max_wrong_seeds
+    count, limit = len(findings.findings), max_wrong_seeds
     if limit is None and not record.failed:
         limit = _USUAL
     wrong = wrong_seeds(record)

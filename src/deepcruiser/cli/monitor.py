@@ -153,13 +153,13 @@ def _neighbours(
     system: System, profile: str, model: AbstractModel, inputs: Any, checked: Sequence[Checked], count: int
 ) -> dict[str, list[Neighbour]]:
     """The training sequences nearest to what raised each alarm; the inputs are run once more for it."""
-    loaded, found = Profile.load(profile), {}
+    loaded, neighbours = Profile.load(profile), {}
     alarms = {row.seen.name: row.alarm for row in checked if row.alarm is not None and not row.alarm.problem}
     for name, item in named(inputs):
         if name in alarms:
             (run,) = system.run([input_of(item)])
-            found[name] = nearest(loaded, model, run.traced, steps=alarms[name].steps, count=count)
-    return found
+            neighbours[name] = nearest(loaded, model, run.traced, steps=alarms[name].steps, count=count)
+    return neighbours
 
 
 def _json(checked: Sequence[Checked], neighbours: dict[str, list[Neighbour]]) -> Iterator[str]:

@@ -104,6 +104,6 @@ def _curve(result: Priorities) -> list[str]:
     lines = [f"{curve[-1]:,} of {len(curve):,} labelled inputs fail; found in the first part of the pool:"]
     for part in PARTS:
         count = max(1, round(part * len(curve)))
-        found = curve[count - 1] / curve[-1]
-        lines.append(f"  {count:6,} inputs {found:7.1%} of the failures; in a random order {count / len(curve):7.1%}")
+        share = curve[count - 1] / curve[-1]
+        lines.append(f"  {count:6,} inputs {share:7.1%} of the failures; in a random order {count / len(curve):7.1%}")
     return [*lines, f"area under the curve: {area:.3f}; in a random order 0.5"]

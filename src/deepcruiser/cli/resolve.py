@@ -29,23 +29,23 @@ from deepcruiser.trace import System
 PROCESS = "process:"
 
 
-def system_from(given: str, *, device: str = "cpu") -> System:
+def system_from(name: str, *, device: str = "cpu") -> System:
     """The system that --system names: `file.py:name`, a model file, `process: command`, or a built-in one."""
-    if is_model_file(given):
-        system = system_from_file(given, device=device)
+    if is_model_file(name):
+        system = system_from_file(name, device=device)
         if getattr(system, "device", "") == device:
             return system
     if device != "cpu":
         check_device(device)
-    if builtin.is_built_in(given):
-        system = builtin.system(given, device=device)
-    elif not is_model_file(given):
-        system = _system_from(given)
+    if builtin.is_built_in(name):
+        system = builtin.system(name, device=device)
+    elif not is_model_file(name):
+        system = _system_from(name)
     if device != "cpu":
         net: Any = getattr(system, "net", None)
         if not is_network(net):
             raise InputError(
-                f"--device {device} is for networks of PyTorch and for ONNX files, and {given!r} is neither: leave it "
+                f"--device {device} is for networks of PyTorch and for ONNX files, and {name!r} is neither: leave it "
                 "out, or choose the device where the system is made"
             )
         net.to(device)
@@ -66,19 +66,19 @@ def check_device(device: str) -> None:
         ) from None
 
 
-def _system_from(given: str) -> System:
-    if given.startswith(PROCESS):
+def _system_from(name: str) -> System:
+    if name.startswith(PROCESS):
         from deepcruiser.systems.process.system import ProcessSystem
 
-        return ProcessSystem(given.removeprefix(PROCESS))
-    if ".py:" not in given:
+        return ProcessSystem(name.removeprefix(PROCESS))
+    if ".py:" not in name:
         built_in = ", ".join(BUILT_IN)
         raise InputError(
-            f"--system {given!r} is not a system: give file.py:name, a model file ({', '.join(ADAPTERS)}), "
+            f"--system {name!r} is not a system: give file.py:name, a model file ({', '.join(ADAPTERS)}), "
             f"'process: program arguments', or a built-in system ({built_in})"
         )
-    value = object_from(given)
-    with running(given):
+    value = object_from(name)
+    with running(name):
         # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
         if isinstance(value, type) or (callable(value) and not isinstance(value, System) and not is_network(value)):
             value = value()
@@ -86,11 +86,11 @@ def _system_from(given: str) -> System:
             return value
     if is_network(value):
         raise InputError(
-            f"{given!r} is a bare {type(value).__name__}: wrap it, "
+            f"{name!r} is a bare {type(value).__name__}: wrap it, "
             "system = deepcruiser.TorchSystem(net, state='name of the recurrent layer'), and name that; "
-            f"deepcruiser init {given} does it"
+            f"deepcruiser init {name} does it"
         )
-    raise InputError(f"{given!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
+    raise InputError(f"{name!r} is a {type(value).__name__}, which has no run(batch) -> list[Run]")
 
 
 def is_network(value: Any) -> bool:
@@ -99,61 +99,61 @@ def is_network(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
-def data_from(given: str) -> Iterable[Any]:
+def data_from(name: str) -> Iterable[Any]:
     """The data that --data names: a corpus on disk, `file.py:name` for other data, or those of a built-in system.
 
     A folder with the name of a built-in system is written as `./brackets`.
     """
-    if builtin.is_data(given):
-        return builtin.data(given)
-    if ".py:" not in given:
+    if builtin.is_data(name):
+        return builtin.data(name)
+    if ".py:" not in name:
         from deepcruiser.corpora.read import read_corpus
 
-        return read_corpus(given)
-    value = object_from(given)
+        return read_corpus(name)
+    value = object_from(name)
     if callable(value):
-        with running(given):
+        with running(name):
             value = value()
     try:
         return samples(value)
     except InputError as error:
-        raise InputError(f"{given!r}: {error}") from None
+        raise InputError(f"{name!r}: {error}") from None
 
 
 #: The names that --mutations takes besides those of the built-in systems.
 READY_MADE = {"text": Mutations.text, "series": Mutations.series}
 
 
-def mutations_from(given: str) -> Mutations:
+def mutations_from(name: str) -> Mutations:
     """The mutations that --mutations names: `text`, `series`, `file.py:name`, or those of a built-in system."""
-    if given in READY_MADE:
-        return READY_MADE[given]()
-    if builtin.is_built_in(given):
-        return builtin.mutations(given)
-    if ".py:" not in given:
+    if name in READY_MADE:
+        return READY_MADE[name]()
+    if builtin.is_built_in(name):
+        return builtin.mutations(name)
+    if ".py:" not in name:
         raise InputError(
-            f"--mutations {given!r} is neither file.py:name nor a built-in name ({', '.join((*READY_MADE, *BUILT_IN))})"
+            f"--mutations {name!r} is neither file.py:name nor a built-in name ({', '.join((*READY_MADE, *BUILT_IN))})"
         )
-    value = object_from(given)
+    value = object_from(name)
     if inspect.isroutine(value) or isinstance(value, type):
-        with running(given):
+        with running(name):
             value = value()
     if not isinstance(value, Mutations):
-        raise InputError(f"{given!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
+        raise InputError(f"{name!r} is a {type(value).__name__}: a deepcruiser.Mutations is needed")
     return value
 
 
-def oracle_from(given: str) -> Oracle:
+def oracle_from(name: str) -> Oracle:
     """The oracle that --oracle names: an object, a class, or a function that makes one."""
-    if ".py:" not in given:
-        raise InputError(f"--oracle {given!r} is not of the form FILE.py:NAME")
-    value = object_from(given)
+    if ".py:" not in name:
+        raise InputError(f"--oracle {name!r} is not of the form FILE.py:NAME")
+    value = object_from(name)
     if inspect.isroutine(value) or isinstance(value, type):
         value = value()
-    missing = [name for name in ("name", "reference", "score", "fails") if not hasattr(value, name)]
+    missing = [each for each in ("name", "reference", "score", "fails") if not hasattr(value, each)]
     if missing:
         raise InputError(
-            f"{given!r} is a {type(value).__name__} without {' and '.join(missing)}: an oracle has name, "
+            f"{name!r} is a {type(value).__name__} without {' and '.join(missing)}: an oracle has name, "
             "reference(text, output), score(reference, output) and fails(score)"
         )
     oracle: Oracle = value
@@ -173,26 +173,26 @@ def model_from(
     return Profile.load(profile).abstract(partitions, input_partitions=input_partitions)
 
 
-def guide_from(given: str, keep: str | None = None) -> Guide:
+def guide_from(text: str, keep: str | None = None) -> Guide:
     """The guide that --guide and --keep name; `random` or `none` among the criteria is short for that --keep."""
-    names = [name.strip() for name in given.split(",")]
+    names = [name.strip() for name in text.split(",")]
     baseline = next((name for name in names if name in ("random", "none")), None)
     if baseline is not None and keep is not None and keep != baseline:
-        raise click.UsageError(f"--guide {given} does not go with --keep {keep}: leave one out")
+        raise click.UsageError(f"--guide {text} does not go with --keep {keep}: leave one out")
     criteria = tuple(criterion(name) for name in names if name != baseline)
     rule: Any = baseline or keep or Guide().keep
     return Guide(criteria or (BSCov,), rule)
 
 
-def object_from(given: str) -> Any:
+def object_from(reference: str) -> Any:
     """The object that `file.py:name` names. The file is run like any Python script.
 
     Its folder is added to the import path, so that it can import its neighbours, in worker processes too.
     """
-    file, _, name = given.rpartition(":")
+    file, _, name = reference.rpartition(":")
     path = Path(file)
     if not path.is_file():
-        raise FileError(f"there is no file {file!r} (given: {given!r})")
+        raise FileError(f"there is no file {file!r} (given: {reference!r})")
     known = sys.modules.get(path.stem)  # another file of the user's may have imported it
     known_here = known is not None and Path(getattr(known, "__file__", None) or "").resolve() == path.resolve()
     module = known if known_here else _modules.get(path.resolve())
@@ -212,7 +212,7 @@ def object_from(given: str) -> Any:
                 del sys.modules[path.stem]
             raise
         _modules[path.resolve()] = module
-    with running(given):
+    with running(reference):
         value = getattr(module, name, None)
     if value is None:
         names = ", ".join(n for n in vars(module) if not n.startswith("_")) or "nothing"
@@ -221,15 +221,15 @@ def object_from(given: str) -> Any:
 
 
 @contextmanager
-def running(given: str) -> Iterator[None]:
+def running(source: str) -> Iterator[None]:
     """Run code of the user's file; whatever it raises, `sys.exit` included, is a clear error with its line."""
     try:
         yield
     except DeepCruiserError:
         raise
     except (Exception, SystemExit) as error:
-        line = _line_in(error, given.rpartition(":")[0] or given)
-        raise FileError(f"{given!r} could not be run: {described(error)}{line}") from error
+        line = _line_in(error, source.rpartition(":")[0] or source)
+        raise FileError(f"{source!r} could not be run: {described(error)}{line}") from error
 
 
 #: Files that were run already. --system and --data may name the same file, and its network is built once.

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @options.batch_size
 @options.device
 @click.option("--json", "as_json", is_flag=True, show_default=False, help="Print the listing as JSON.")
-def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, as_json: bool, **given: Any) -> None:
+def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, as_json: bool, **settings: Any) -> None:
     """List seeds to choose from, before a campaign.
 
     \b
@@ -67,7 +67,7 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, 
     if not output.parent.is_dir():
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}")
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
-        spec = spec_from(system=system, **given)
+        spec = spec_from(system=system, **settings)
         inputs = Seeds(load_data(spec))
         executor = LocalExecutor(
             system_from(system, device=device), None, Inputs(inputs), never_invalid, limit_seconds=spec.limit_seconds
@@ -89,25 +89,25 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, 
 
 
 def _list(
-    executor: Executor, given: Seeds, oracle: Oracle, batch_size: int, progress: Progress
+    executor: Executor, inputs: Seeds, oracle: Oracle, batch_size: int, progress: Progress
 ) -> Iterator[ListedSeed]:
-    names = list(given)
+    names = list(inputs)
     for start in range(0, len(names), batch_size):
         batch = names[start : start + batch_size]
         mutants = [Mutant(-1 - start - i, -1 - start - i, name, (), ()) for i, name in enumerate(batch)]
         for name, execution in zip(batch, executor.submit(mutants)(), strict=True):
-            yield _listed(name, execution, given, oracle)
+            yield _listed(name, execution, inputs, oracle)
         progress.advance(len(batch))
 
 
-def _listed(name: str, execution: Execution, given: Seeds, oracle: Oracle) -> ListedSeed:
+def _listed(name: str, execution: Execution, inputs: Seeds, oracle: Oracle) -> ListedSeed:
     from deepcruiser.report.seed_listing import ListedSeed, quality_of
     from deepcruiser.transformations.quality import QualityLimits
 
-    result = verdict(execution, oracle, partial(seed_reference, oracle, given, name))
+    result = verdict(execution, oracle, partial(seed_reference, oracle, inputs, name))
     distance = result.distance
     try:
-        quality, doubtful = quality_of(given[name], QualityLimits())
+        quality, doubtful = quality_of(inputs[name], QualityLimits())
     except DeepCruiserError:  # what cannot be read has the reason as its answer
         quality, doubtful = None, ()
     return ListedSeed(

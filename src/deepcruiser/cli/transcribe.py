@@ -33,9 +33,9 @@ def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool
     """
     samples: list[Sample] = []
     unread = 0
-    for given in files:
+    for path in files:
         try:
-            samples += [Sample(str(given), given)] if given.suffix.lower() in AUDIO_SUFFIXES else read_corpus(given)
+            samples += [Sample(str(path), path)] if path.suffix.lower() in AUDIO_SUFFIXES else read_corpus(path)
         except DeepCruiserError as error:
             unread += 1
             say(f"error: {error}", err=True)

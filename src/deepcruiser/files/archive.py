@@ -88,11 +88,11 @@ def contents_of(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
 
 
 def _check(path: str | os.PathLike[str], about: Any, kind: str) -> None:
-    given = about.get("format") if isinstance(about, dict) else None
-    if not isinstance(given, str) or not given.startswith("deepcruiser "):
+    form = about.get("format") if isinstance(about, dict) else None
+    if not isinstance(form, str) or not form.startswith("deepcruiser "):
         raise ValueError("its header names no format")
-    if given != f"deepcruiser {kind}":
-        raise FileError(f"{os.fspath(path)!r} is a {given.removeprefix('deepcruiser ')}, but a {kind} is needed")
+    if form != f"deepcruiser {kind}":
+        raise FileError(f"{os.fspath(path)!r} is a {form.removeprefix('deepcruiser ')}, but a {kind} is needed")
     if about.get("version") != VERSION:
         raise FileError(
             f"{os.fspath(path)!r} was written in version {about.get('version')} of the {kind} format, "
