@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -143,3 +145,11 @@ def test_the_command_makes_everything_anew_in_its_workers(tmp_path: Path) -> Non
     assert toy.rows(tmp_path / "2") == toy.rows(tmp_path / "0")
     result = run(*common, "--workers", "3", "-o", str(tmp_path / "2"))
     assert "note: with this window 2 of 3 workers have work; --window 96 gives all of them work" in result.output
+
+
+def test_a_program_that_ends_while_its_workers_start_prints_nothing() -> None:
+    """What they hold is larger than a pipe, so that it is sent in part only."""
+    code = "from functools import partial; from deepcruiser.workers import ProcessWorkers; from time import sleep; "
+    code += "ProcessWorkers(partial(print, bytes(2_000_000)), 2, preload=['torch']); sleep(0.2)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")

@@ -134,8 +134,7 @@ class ProcessWorkers(Workers[Held]):
     def __init__(
         self, load: Callable[[int], Held], count: int, *, parts: Sequence[Any] = (), preload: Sequence[str] = ()
     ) -> None:
-        self._load, self._parts = load, parts
-        self._pack(load, "")
+        self._load, self._parts = self._pack(load, ""), parts
         self._context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
         if os.name == "posix":
             self._context.set_forkserver_preload([__name__, *preload])
@@ -159,7 +158,7 @@ class ProcessWorkers(Workers[Held]):
 
     def _start(self, number: int) -> tuple[Any, Connection]:
         ours, its = self._context.Pipe()
-        process = self._context.Process(target=_work, args=(self._load, number, its))
+        process = self._context.Process(target=_work, args=(number, its))
         with self._starting:  # one at a time, since it replaces __main__ for a moment
             if not self._closed:
                 with _without_main(self._parts):
@@ -169,6 +168,7 @@ class ProcessWorkers(Workers[Held]):
                     process.terminate()
         its.close()
         with suppress(EOFError, OSError):  # which the first piece of work will meet as well
+            ours.send_bytes(self._load)  # not an argument: a process that gets half of its arguments prints a traceback
             ours.recv_bytes()
         return process, ours
 
@@ -200,12 +200,13 @@ def _given_up(lost: LostWorkerError) -> WorkerError:
     )
 
 
-def _work(load: Callable[[int], Any], number: int, connection: Connection) -> None:
+def _work(number: int, connection: Connection) -> None:
     """What a process does: load what it holds, then one job after another until its parent closes the pipe."""
     start_worker()
     os.dup2(2, 1)  # what a system prints must not get between the lines of --json
     with suppress(EOFError, OSError):
-        worker = Worker(load, number)
+        load = connection.recv_bytes()
+        worker = Worker(lambda number: ForkingPickler.loads(load)[0](number), number)
         connection.send_bytes(b"loaded")
         while True:
             work, unit = ForkingPickler.loads(connection.recv_bytes())
