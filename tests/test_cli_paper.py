@@ -137,6 +137,7 @@ def test_seeds_are_listed_chosen_and_left_out(folder: Path) -> None:
     assert len(rows) == 6
     assert {row["result"] for row in rows} == {"passes"}
     assert all(0.4 <= float(row["seconds"]) <= 0.8 for row in rows)
+    assert all(-60 < float(row["level dB"]) < 0 for row in rows), "numbers below zero are numbers, not formulas"
     order = [(len(row["doubtful"].split()), float(row["distance"])) for row in rows]
     assert order == sorted(order, reverse=True), "the most doubtful first, and of those the nearest to a failure"
     record = CampaignRecord.open(_campaign(folder))

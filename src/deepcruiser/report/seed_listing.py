@@ -42,6 +42,7 @@ COLUMNS = (
     "expected",
     "answer",
 )
+NUMBERS = ("seconds", "level dB", "noise dB", "SNR dB", "clipped", "score", "doubt", "distance")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,9 @@ def write_table(seeds: Sequence[ListedSeed], path: str | os.PathLike[str]) -> No
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(cells(seed.row()) for seed in seeds)
+    for seed in seeds:
+        row = seed.row()
+        writer.writerow(cells(row) | {name: row[name] for name in NUMBERS})
     with atomic_write(path) as file:
         file.write(out.getvalue().encode())
 
@@ -142,6 +145,7 @@ def write_page(
         styles=styles,
         script=script,
         columns=COLUMNS,
+        numbers=NUMBERS,
         rows=[seed.row() for seed in seeds],
         players=list(_players(seeds, read, sounds)),
     )
