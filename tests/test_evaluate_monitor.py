@@ -174,7 +174,7 @@ def test_the_command_writes_its_tables_and_repeats_exactly(tmp_path: Path, monke
     (tmp_path / "test" / "transcripts.tsv").write_text("\n".join(lines) + "\n")
     line = (
         "evaluate monitor --system monitored.py:system --profile a.profile --clean clean --data test --far quiet=far "
-        "--partitions 5,10 --inputs 20 --json"
+        "--partitions 5,10 --input-partitions 7 --inputs 20 --json"
     )
     results = [CliRunner().invoke(main, [*line.split(), "-o", folder]) for folder in ("one", "two")]
     assert results[0].exit_code == 0, results[0].output
@@ -182,6 +182,7 @@ def test_the_command_writes_its_tables_and_repeats_exactly(tmp_path: Path, monke
     for name in ("monitor", "monitor-recall", "monitor-scores", "monitor-grids", "monitor-alarms", "monitor-data"):
         assert (tmp_path / "one" / f"{name}.csv").read_bytes() == (tmp_path / "two" / f"{name}.csv").read_bytes()
     tables = json.loads(results[0].stdout)
+    assert {"M{3,5} with inputs {3,7}", "M{3,10} with inputs {3,7}"} < tables["monitor-grids"][0].keys()
     detected = {row["detected"]: row for row in tables["monitor"]}
     assert set(detected) >= {"answers with more than 30.0 % wrong words", "quiet", "music"}
     assert detected["answers with more than 30.0 % wrong words"]["inputs"] == "6 against 6"

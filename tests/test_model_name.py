@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.cli import main
 from tests.conftest import walks
 
 
@@ -33,6 +37,19 @@ def test_an_unusual_grid_of_the_inputs_is_in_the_name(
     assert repr(model).startswith(f"AbstractModel {name}: ")
     model.save(tmp_path / "m.model")
     assert dc.AbstractModel.load(tmp_path / "m.model").name == name
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    for command in map(partial(group.get_command, click.Context(group)), group.list_commands(click.Context(group))):
+        assert command is not None
+        yield from commands(command) if isinstance(command, click.Group) else [command]
+
+
+def test_every_command_with_a_grid_of_the_states_has_one_of_the_inputs() -> None:
+    options = [{flag for option in command.params for flag in option.opts} for command in commands(main)]
+    with_grid = [flags for flags in options if "--partitions" in flags]
+    assert len(with_grid) > 10
+    assert all("--input-partitions" in flags for flags in with_grid)
 
 
 def test_inputs_that_are_smaller_than_the_states_are_usual() -> None:

@@ -35,7 +35,8 @@ DETECTORS = (
 
 def calibrated(evidence: Evidence, sets: Sets, partitions: int, *, doubt: bool = False) -> Monitor:
     """The monitor on one grid, which takes traces that are projected already."""
-    plain = Monitor(narrowed(evidence.profile, evidence.components).abstract(partitions))
+    profile = narrowed(evidence.profile, evidence.components)
+    plain = Monitor(profile.abstract(partitions, input_partitions=evidence.input_partitions))
     clean = [observation.reading(plain, doubt=doubt) for observation in sets.calibration]
     return Monitor(plain.model, Calibration.of(clean, alarm_rate=evidence.alarm_rate))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.projection import Moments
 from deepcruiser.audio import Audio
@@ -49,6 +50,7 @@ class Evidence:
     attack: Attack = field(default_factory=Attack)
     attacks: int = 60
     partitions: tuple[int, ...] = (20,)
+    input_partitions: int = INPUT_PARTITIONS
     components: int = 3
     inputs: int = 600
     longest: float = 7.0
@@ -171,7 +173,7 @@ def _mutants(evidence: Evidence, run: Runner, tests: Sequence[Item]) -> tuple[li
     progress = Progress(evidence.inputs, stage="campaign", watch=evidence.watch)
     record = fuzz(
         evidence.system,
-        evidence.profile.abstract(evidence.partitions[0]),
+        evidence.profile.abstract(evidence.partitions[0], input_partitions=evidence.input_partitions),
         seeds,
         folder=evidence.folder / "work" / "campaign",
         oracle=WordErrorRate(above=evidence.wer_above, against="output"),
