@@ -141,7 +141,7 @@ def severities(speech: Sequence[Audio], count: int) -> None:
                 for some, digits in ((quality, 2), (clarity, 3))
             ]
             row(f"{low:g} to {high:g}", str(inside.sum()), *means)
-    lost = (4.644 - quality) / 1.86 + (1 - clarity) / 0.058  # the losses of the strongest changes of the paper's
+    lost = (4.644 - quality) / 1.86 + (1 - clarity) / 0.058  # the losses of the strongest of the nine
     found = (stats.spearmanr(amounts, loss).statistic for loss in (4.644 - quality, 1 - clarity, lost))
     print(
         "\nrank correlation of severity with the loss of PESQ, of STOI, of both: "

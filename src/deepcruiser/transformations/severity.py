@@ -1,4 +1,6 @@
-"""Severity: how much of a recipe a listener would notice; 0 is no change, 1 the strongest single change of the paper's.
+"""Severity: how much of a recipe a listener would notice.
+
+0 is no change, 1 the strongest single change of the paper's nine in our ranges (the paper gives none).
 
     severity(recipe) = sum over its changes of weight(kind) * mean over the parameters of their place
 
@@ -69,7 +71,7 @@ WEIGHTS: dict[type[Any], float] = {
     Telephone: 1.2,
 }
 
-#: Severities with a name: as much as the strongest single change of the paper, as two, and as four.
+#: Severities with a name: as much as the strongest single change of the nine, as two, and as four.
 LEVELS = {"mild": 1.0, "normal": 2.0, "hard": 4.0, "unlimited": math.inf}
 
 #: Levels in dB below the speech: 20 dB more are a tenth of the change.
