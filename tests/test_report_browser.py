@@ -212,7 +212,7 @@ def test_the_path_follows_the_sound_and_the_steps(opened: Callable[[str], Any], 
     path = page_data(pages["sounds"])["failures"][0]["path"]
     steps = len(path["test"]["cells"]) - 1
     eventually(lambda: browser.find_elements("css selector", ".trace canvas"))
-    assert f"They part at step {path['parting']} " in texts(browser, ".trace .answer")[0]
+    assert f"They part at step {path['parting']}, " in texts(browser, ".trace .answer")[0]
     assert step_of(browser).startswith(f"step {path['parting']} of {steps}, ")
     slider = find(browser, ".trace input[type=range]")
     set_step = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
@@ -238,12 +238,17 @@ def test_the_path_of_a_text_is_played_and_its_symbols_shown(opened: Callable[[st
         f".trace button[aria-label='Step {way}']" if way else ".trace .tools button" for way in ("back", "", "forward")
     )
     symbol = ".trace .pair > div:nth-child(2) ins"
-    text = browser.execute_script("return textOf(table.data.failures.find((test) => table.open.has(idOf(test))))")
+    worst = "table.data.failures.find((test) => table.open.has(idOf(test)))"
+    text = browser.execute_script(f"return textOf({worst})")
     slider = find(browser, ".trace input[type=range]")
     browser.execute_script("arguments[0].value = 0; arguments[0].dispatchEvent(new Event('input'))", slider)
     find(browser, forward).click()
     find(browser, forward).click()
     assert (step_of(browser), texts(browser, symbol)) == (f"step 2 of {len(text)}", [text[1]])
+    place = texts(browser, ".trace > .answer")[0]
+    parting = browser.execute_script(f"return {worst}.path.parting")
+    assert f"They part at step {parting}, in cell (" in place
+    assert f"after “{text[:parting][-20:]}”" in place
     find(browser, back).click()
     assert (step_of(browser), texts(browser, symbol)) == (f"step 1 of {len(text)}", [text[0]])
     find(browser, play).click()
@@ -289,7 +294,7 @@ def test_findings_come_first_and_lead_to_their_tests(opened: Callable[[str], Any
     cards = browser.find_elements("css selector", "#findings article")
     assert len(cards) == min(6, len(data["findings"]))
     for card, finding in zip(cards, data["findings"], strict=False):
-        assert finding["title"] in card.text
+        assert finding["title"][0].upper() + finding["title"][1:] in card.text
         assert f"{len(finding['tests'])} failing test" in card.text
         assert f"Worst: test {finding['tests'][0]}" in card.text
     find(browser, "#findings article button").click()

@@ -23,15 +23,16 @@ Rows = Iterable[tuple[str, str, str]]
 
 
 @click.command()
-@click.argument("what", type=click.Choice(["transformations", "systems", "criteria", "schedulers"]))
+@click.argument("what", type=click.Choice(["transformations", "systems", "criteria", "schedulers"]), required=False)
 @options.json_output()
-def list(what: str, as_json: bool) -> None:  # noqa: A001 (the name of the command)
-    """List transformations, systems, criteria or schedulers, with what each of them is.
+def list(what: str | None, as_json: bool) -> None:  # noqa: A001 (the name of the command)
+    """List transformations, systems, criteria and schedulers, with what each of them is.
 
     \b
+    deepcruiser list
     deepcruiser list transformations
     """
-    rows = [*_ROWS[what]()]
+    rows = [row for name, those in _ROWS.items() if what in (None, name) for row in those()]
     if as_json:
         say(json.dumps([{"name": name, "group": group, "help": text} for name, group, text in rows], indent=2))
         return

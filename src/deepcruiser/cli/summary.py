@@ -13,7 +13,7 @@ from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.preferences import Preferences, learns
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
-from deepcruiser.report.format import clock, counted, failure_details, failure_text, group_of, rate
+from deepcruiser.report.format import counted, duration, failure_details, failure_text, group_of, rate
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
 from deepcruiser.transformations.severity import severity
@@ -93,7 +93,7 @@ def failure_dict(test: FailedTest) -> dict[str, Any]:
 def as_text(found: dict[str, Any]) -> str:
     """The figures of a campaign as text."""
     lines = [
-        f"{found['runs']:,} runs in {clock(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
+        f"{found['runs']:,} runs in {duration(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
         f"guide: {found['guide']}; stopped: {found['stopped']}",
     ]
     if found["coverage"]:

@@ -34,6 +34,11 @@ def percent(share: float) -> str:
     return f"{share:.2%}"
 
 
+def duration(seconds: float) -> str:
+    """How long something took: 0.8 s, or 1:02:03 from a minute on."""
+    return clock(seconds) if seconds >= 60 else f"{max(0.0, seconds):.1f} s"
+
+
 def clock(seconds: float) -> str:
     """Seconds as hours, minutes and seconds: 1:02:03."""
     whole = int(max(0.0, seconds))

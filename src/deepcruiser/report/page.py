@@ -16,7 +16,7 @@ from urllib.parse import quote
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.report.data import CampaignData, ReportData
-from deepcruiser.report.format import clock, counted, rate
+from deepcruiser.report.format import counted, duration, rate
 from deepcruiser.report.section import Section
 from deepcruiser.report.sections import SECTIONS, collect
 from deepcruiser.report.sounds import compressed
@@ -173,7 +173,7 @@ def _template(name: str) -> Any:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        clock=clock,
+        duration=duration,
         rate=rate,
         counted=counted,
         setting=_setting,

@@ -34,6 +34,10 @@ function share(value) {
   return (value * 100).toFixed(value >= 0.0995 || value === 0 ? 1 : 2) + "%";
 }
 
+function capitalised(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
 function clock(seconds) {
   const whole = Math.floor(seconds);
   const two = (number) => String(number).padStart(2, "0");
@@ -86,6 +90,9 @@ async function copy(button, text) {
     button.textContent = "Copy";
   }, 1500);
 }
+
+/** Distances of the marks on axes that count. */
+const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000];
 
 /** The looks that all charts share. */
 function axis(label, more = {}) {

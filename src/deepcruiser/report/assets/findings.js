@@ -32,19 +32,23 @@ function findingCard(finding, tests, data, sounds) {
   const test = tests.get(`${finding.campaign} ${finding.tests[0]}`);
   const count = finding.tests.length;
   const facts = [
-    `${number.format(count)} failing test${count === 1 ? "" : "s"}`,
+    `Severity ${finding.mildest.toPrecision(2)}`,
     `${number.format(finding.seeds)} seed${finding.seeds === 1 ? "" : "s"}`,
-    `severity ${finding.mildest.toPrecision(2)}`,
     data.campaigns.length > 1 ? campaign.name : null,
   ].filter(Boolean);
-  const counts = Object.entries(finding.counts)
-    .filter(([, some]) => Object.keys(some).length > 1)
+  const words = Object.entries(finding.counts.words); // those with + were answered though nobody said them
+  const counts = [
+    ["Transformations", Object.entries(finding.counts.transformations)],
+    ["Words wrong", words.filter(([word]) => !word.startsWith("+"))],
+    ["Words added", words.filter(([word]) => word.startsWith("+")).map(([word, times]) => [word.slice(1), times])],
+  ]
+    .filter(([, some]) => some.length > 1)
     .map(([what, some]) => {
-      const most = Object.entries(some).slice(0, 6);
+      const most = some.slice(0, 6);
       return element("p", { class: "names" }, `${what}: ${most.map(([name, times]) => `${name} ${times}`).join(", ")}`);
     });
   const parts = [
-    element("h3", {}, element("a", { href: `#finding-${finding.id}` }, finding.title)),
+    element("h3", {}, element("a", { href: `#finding-${finding.id}` }, capitalised(finding.title))),
     element("p", { class: "facts" }, facts.join(" · ")),
     element("p", { class: "names" }, finding.explanation),
   ];

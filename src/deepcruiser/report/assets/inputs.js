@@ -104,7 +104,7 @@ function seriesChart(mutant, seed, shape) {
         height: 200,
         legend: { show: false },
         scales: { x: { time: false } },
-        axes: [axis("step", { size: 30 }), axis("value", { size: 60 })],
+        axes: [axis("step", { size: 30, incrs: WHOLE }), axis("value", { size: 60 })],
         series: [
           {},
           ...lines.map(({ stroke, dash }) => ({ stroke, width: 1.5, dash, spanGaps: true, points: { show: false } })),

@@ -10,7 +10,6 @@ const LAYERS = [
 ];
 /** The columns of a row. */
 const [X, Y, TRAINING, BOUNDARY, SEEDS, PASSED, FAILED, SEEDS_BEYOND, PASSED_BEYOND] = Array(9).keys();
-const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 const stateSpaceView = { campaign: 1, pair: 0, hidden: new Set() }; // the one that is judged, if there are several
 
 function drawStateSpace(data) {

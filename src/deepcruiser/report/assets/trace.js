@@ -3,6 +3,8 @@
 
 /** Steps per second where there is no sound. */
 const PACE = 12;
+/** Symbols quoted of what was read up to a step. */
+const READ = 20;
 const traceView = { pair: 0 };
 
 /** The viewer as an element; `pair` is the player of the sounds, if there is one. */
@@ -90,22 +92,32 @@ function whyNoPath(test, data, space) {
     : "To see its path through the states: deepcruiser.campaign.paths.keep_paths(record, system, [test]), with the record that fuzz() returned.";
 }
 
-/** Where the two part, where training never was, and what was being written there. */
+/** Where the two part, where training never was, and what was read or being written there. */
 function partingText(test, seconds) {
   const { parting, seed, test: path } = test.path;
   if (parting == null) return "Seed and failing test visit the same cells.";
   const when = (step) => {
-    const time = seconds(step);
+    const [time, read] = [seconds(step), symbolsOf(test, 1)];
+    const there = `step ${step}, in cell (${path.cells[step].join(", ")})`;
+    if (read) return step ? `${there}, after “${read.slice(Math.max(0, step - READ), step).join("")}”` : there;
+    if (time == null) return there;
     const word = wordAt(seed, Math.round((step * (seed.cells.length - 1)) / Math.max(1, path.cells.length - 1)));
-    const around = [time == null ? "" : `${time.toFixed(2)} s`, word ? `around “${word}”` : ""].filter(Boolean).join(", ");
-    return `step ${step}${around ? ` (${around})` : ""}, in cell (${path.cells[step].join(", ")})`;
+    return `${there}, at ${time.toFixed(2)} s${word ? `, around “${word}”` : ""}`;
   };
   const unknown = path.known.indexOf("0");
+  if (unknown === parting) return `They part at ${when(parting)}. Training never visited that cell.`;
   const outside =
     unknown < 0
       ? "Every cell of the failing test is known from training."
       : `The first cell that training never visited comes at ${when(unknown)}.`;
   return `They part at ${when(parting)}. ${outside}`;
+}
+
+/** The symbols of a text that was read one by one: a state for each. */
+function symbolsOf(test, which) {
+  const read = test.input.pieces?.map((piece) => piece[which]).join("");
+  const symbols = read && [...read];
+  return symbols && symbols.length === (which ? test.path.test : test.path.seed).cells.length - 1 ? symbols : null;
 }
 
 /** The word of the path's whole text that is being written at a step. */
@@ -117,16 +129,14 @@ function wordAt(path, step) {
   return words(whole)[words(next[1]).length - 1] || "";
 }
 
-/** What one of the two has written by a step, or, of a text that is read symbol by symbol, what it has read. */
+/** What one of the two has read by a step, of a text that is read symbol by symbol, and what it answers so far. */
 function soFar(test, which, step) {
   const path = which ? test.path.test : test.path.seed;
   const written = path.texts.filter(([from]) => from <= step).pop();
   const cell = `cell (${path.cells[step].join(", ")})${path.known[step] === "0" ? ", unknown to training" : ""}`;
   const parts = [element("h4", {}, `${which ? "Failing test" : "Seed"} at step ${step}`), element("p", { class: "mark" }, cell)];
-  const read = test.input.pieces?.map((piece) => piece[which]).join("");
-  if (path.texts.length) parts.push(element("p", { class: "answer" }, written ? written[1] || "(nothing)" : "(nothing)"));
-  else if (read && [...read].length === path.cells.length - 1) {
-    const symbols = [...read];
+  const symbols = symbolsOf(test, which);
+  if (symbols)
     parts.push(
       element(
         "p",
@@ -136,6 +146,9 @@ function soFar(test, which, step) {
         element("span", { class: "ahead" }, symbols.slice(step).join("")),
       ),
     );
+  if (path.texts.length) {
+    parts.push(element("p", { class: "mark" }, "answer so far"));
+    parts.push(element("p", { class: "answer" }, written ? written[1] || "(nothing)" : "(nothing)"));
   }
   return element("div", {}, ...parts);
 }

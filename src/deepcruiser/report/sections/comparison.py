@@ -9,7 +9,7 @@ from typing import Any
 from deepcruiser.campaign.failed_test import different_failures
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.report.data import CampaignData, ReportData
-from deepcruiser.report.format import clock, markdown_table, markdown_text, percent
+from deepcruiser.report.format import duration, markdown_table, markdown_text, percent
 from deepcruiser.report.section import Data, Section
 from deepcruiser.transformations.severity import severity
 
@@ -41,7 +41,7 @@ def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
         return {"label": label, "values": list(values), "form": form, "differences": differences}
 
     yield row("runs", [_if_known(each, "runs") for each in campaigns], "count")
-    yield row("time for these runs", [_seconds(each, runs) for each in report.campaigns], "clock")
+    yield row("time for these runs", [_seconds(each, runs) for each in report.campaigns], "duration")
     for fact in ("guide", "oracle"):
         yield row(fact, [each[fact] or None for each in campaigns])
     yield row("scheduler", [each.record.spec.scheduler.type for each in report.campaigns])
@@ -122,7 +122,11 @@ def _cells(data: Data) -> tuple[list[str], list[list[str]]]:
 
 
 def _values(row: Data) -> Iterator[str]:
-    forms: dict[str, Callable[[Any], str]] = {"share": percent, "clock": clock, "count": lambda count: f"{count:,}"}
+    forms: dict[str, Callable[[Any], str]] = {
+        "share": percent,
+        "duration": duration,
+        "count": lambda count: f"{count:,}",
+    }
     for value, difference in zip(row["values"], row["differences"], strict=True):
         text = "-" if value is None else forms.get(row["form"], str)(value)
         word = {True: ", better", False: ", worse", None: ""}[difference["better"]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepcruiser.errors import printable
-from deepcruiser.report.format import clock, counted, markdown_text, rate
+from deepcruiser.report.format import counted, duration, markdown_text, rate
 from deepcruiser.report.section import Data, Section
 
 
@@ -48,7 +48,9 @@ def _failures(campaign: Data) -> str:
 
 
 def _runs(campaign: dict[str, Any]) -> str:
-    return f"{campaign['runs']:,} runs in {clock(campaign['seconds'])} ({rate(campaign['runs'], campaign['seconds'])})"
+    return (
+        f"{campaign['runs']:,} runs in {duration(campaign['seconds'])} ({rate(campaign['runs'], campaign['seconds'])})"
+    )
 
 
 SUMMARY = Section("summary", "Summary", text=_text, markdown=_markdown)
