@@ -74,8 +74,45 @@ def test_a_file_that_cannot_be_used_is_a_clear_error(tmp_path: Path, line: str, 
 
 
 @pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("id", "sys.exit(0)", "the id of item 0 cannot be read: SystemExit: 0"),
+        ("input", "sys.exit(0)", "the input cannot be read: SystemExit: 0"),
+        ("text", "sys.exit(0)", "cannot be read: SystemExit: 0"),
+        ("text", "nested(5000)", "its answer is nested more than 50 deep"),
+    ],
+)
+def test_data_that_misbehave(tmp_path: Path, field: str, value: str, message: str) -> None:
+    values = {"id": "str(id(self))", "input": "'open'", "text": "'open'", field: value}
+    fields = "".join(f"    {name} = property(lambda self: {value})\n" for name, value in values.items())
+    line = f"class Words:\n    def __init__(self, text): pass\n{fields}"
+    result = fuzz(tmp_path, line=line)
+    assert result.exit_code == 2, result.output
+    assert message in result.output
+
+
+def test_sys_exit_anywhere_else_is_unexpected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dc.Profile, "load", lambda *_: sys.exit(0))
+    result = CliRunner().invoke(main, ["export", "pyproject.toml", "--partitions", "3", "-o", "x.dot"])
+    assert result.exit_code == 3
+    assert "SystemExit: 0; this is unexpected" in result.output
+
+
+def test_warnings_are_printable(tmp_path: Path) -> None:
+    line = "import warnings; warnings.warn('a\\x1b[2J name')"
+    (tmp_path / "own.py").write_text(FILE.format(run="return 3", line=line))
+    own = "--system own.py:system --data own.py:nothing --guide none --disagreement -o run"
+    command = [sys.executable, "-m", "deepcruiser", "fuzz", *own.split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert "a\\x1b[2J name" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.parametrize(
     ("run", "status", "message"),
     [
+        ("return [dc.Run({10**5000: 1}) for _ in batch]", 2, "its answer holds a whole number of 16,610 bits"),
+        ("raise GeneratorExit", 2, "none of the 2 seeds can be used (2 crash)"),
         ("return [text for text in batch]", 2, "gave a str for an input: a deepcruiser.Run is needed"),
         ("return echo(batch)[1:]", 2, "gave 1 runs for a batch of 2 inputs"),
         ("return None", 2, "gave a NoneType for a batch"),

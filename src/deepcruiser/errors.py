@@ -14,6 +14,8 @@ A message says what was given, what was needed and what to do. The command line 
 """
 
 import re
+import warnings
+from collections.abc import Callable
 
 #: The longest quotation in a message, and the longest word.
 LONGEST = 200
@@ -51,7 +53,7 @@ def described(error: BaseException) -> str:
     """An exception of someone else's code, such as "ValueError: too short", even if its own text cannot be made."""
     try:
         message = str(error)
-    except Exception as another:
+    except BaseException as another:  # sys.exit as well
         message = f"its message cannot be shown, as that raises {type(another).__name__}"
     return f"{type(error).__name__}: {message}"
 
@@ -66,6 +68,13 @@ def printable(value: object, *, width: int = LONGEST) -> str:
 def printable_lines(text: str) -> str:
     """A text of any length and any number of lines that is safe on every terminal."""
     return "\n".join(map(_escaped, text.split("\n")))
+
+
+def printable_warnings() -> Callable[..., str]:
+    """Let no warning that quotes a name or a file obey it in a terminal from now on; how warnings looked before."""
+    before = warnings.formatwarning
+    warnings.formatwarning = lambda *args, **options: printable_lines(before(*args, **options))
+    return before
 
 
 def _escaped(line: str) -> str:

@@ -8,7 +8,8 @@ import hashlib
 import io
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -95,27 +96,37 @@ def not_storable(answer: Any, *, depth: int = 0) -> str:
         return (
             f"its answer holds a whole number of {answer.bit_length():,} bits; at most {_LONGEST_INT:,} can be stored"
         )
-    parts = answer.values() if isinstance(answer, dict) else answer if isinstance(answer, list | tuple) else ()
+    parts: Iterable[Any] = answer if isinstance(answer, list | tuple) else ()
+    if isinstance(answer, dict):
+        parts = chain(answer, answer.values())
+    elif isinstance(answer, np.ndarray) and answer.dtype.kind == "O":
+        parts = answer.flat
     return next(filter(None, (not_storable(part, depth=depth + 1) for part in parts)), "")
 
 
 def encode(value: Any) -> Any:
     """A reference as JSON, without loss: `decode` gives it back, so that a resumed campaign compares alike."""
+    if refusal := not_storable(value):
+        raise InputError(f"it cannot be stored to compare with: {refusal}")
+    return _encoded(value)
+
+
+def _encoded(value: Any) -> Any:
     value = _as_numpy(value)
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         buffer = io.BytesIO()
         np.save(buffer, value, allow_pickle=False)
         return {"array": base64.b64encode(buffer.getvalue()).decode()}
     if isinstance(value, np.generic):
-        return encode(value.item())
+        return _encoded(value.item())
     if isinstance(value, Audio):
-        return {"audio": [value.rate, encode(value.samples)]}
+        return {"audio": [value.rate, _encoded(value.samples)]}
     if isinstance(value, tuple):
-        return {"tuple": [encode(item) for item in value]}
+        return {"tuple": [_encoded(item) for item in value]}
     if isinstance(value, list):
-        return [encode(item) for item in value]
+        return [_encoded(item) for item in value]
     if isinstance(value, dict):
-        return {"dict": [[encode(key), encode(item)] for key, item in value.items()]}
+        return {"dict": [[_encoded(key), _encoded(item)] for key, item in value.items()]}
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(

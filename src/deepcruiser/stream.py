@@ -6,12 +6,13 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, TypeVar
 
 from deepcruiser.corpora.samples import samples
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, described
 from deepcruiser.trace import Run, System, checked_runs
 from deepcruiser.workers import Workers
 
@@ -188,13 +189,29 @@ def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[st
 def input_of(item: Any) -> Any:
     """The `input` of an item, which may be read only now; the item itself if it has none."""
     # hasattr(item, ...) would read a property twice, and take an AttributeError in it for its absence.
-    return item.input if hasattr(type(item), "input") or "input" in getattr(item, "__dict__", ()) else item
+    if not (hasattr(type(item), "input") or "input" in getattr(item, "__dict__", ())):
+        return item
+    with reading("the input"):
+        return item.input
 
 
 def named(data: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     """Each item with its name: its `id`, or its position if it has none."""
     for position, item in enumerate(data):
-        yield str(getattr(item, "id", position)), item
+        with reading(f"the id of item {position}"):
+            name = str(getattr(item, "id", position))
+        yield name, item
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Whatever an item of a user raises while a field of it is read, as a clear error."""
+    try:
+        yield
+    except DeepCruiserError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{what} cannot be read: {described(error)}") from error
 
 
 def _length(value: Any) -> int:

@@ -21,7 +21,7 @@ from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, described, printable_warnings
 
 Held = TypeVar("Held")
 Unit = TypeVar("Unit")
@@ -221,9 +221,9 @@ class Worker:
         self._problem: InputError | None = None
         try:
             self._held = load(number)
-        except Exception as error:
-            kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
-            self._problem = InputError(f"a worker on {socket.gethostname()} could not start: {kind}{error}")
+        except (Exception, SystemExit) as error:
+            why = str(error) if isinstance(error, DeepCruiserError) else described(error)
+            self._problem = InputError(f"a worker on {socket.gethostname()} could not start: {why}")
 
     def started(self) -> bool:
         """Whether it could load what it holds."""
@@ -235,7 +235,7 @@ class Worker:
             return False, self._problem
         try:
             return True, work(self._held, unit)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             if not isinstance(error, DeepCruiserError):
                 error.add_note("".join(traceback.format_exception(error)))  # which is lost on the way
             return False, error
@@ -249,13 +249,14 @@ def _sendable(answer: tuple[bool, Any]) -> bytes:
             ForkingPickler.loads(data)  # there are exceptions that can be written and not read
         return data
     except Exception as error:
-        message = f"it cannot be sent to another process ({error})" if done else f"{type(result).__name__}: {result}"
+        message = f"it cannot be sent to another process ({described(error)})" if done else described(result)
         return bytes(ForkingPickler.dumps((False, InputError(message))))
 
 
 def start_worker() -> None:
     """Prepare a worker process: it ignores Ctrl-C, which the parent handles, and ends when the parent ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    printable_warnings()
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -28,6 +28,7 @@ from deepcruiser.serialise import digest_of
 from tests.conftest import walks
 from tests.quality.assault import Case, mutated
 from tests.quality.assault_behaviour import BEHAVIOUR
+from tests.quality.assault_users import USERS
 from tests.support import corpora, kaldi_files, toy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -442,5 +443,5 @@ ATTACKS: dict[str, Attack] = {
     "networks: Keras HDF5": Attack(
         Files(keras2, lambda folder: ran(dc.KerasSystem(folder / "net.h5"), 3)), 3 * bool(find_spec("h5py"))
     ),
-    **{name: Attack(run, weight) for name, (run, weight) in BEHAVIOUR.items()},
+    **{name: Attack(run, weight) for name, (run, weight) in {**BEHAVIOUR, **USERS}.items()},
 }

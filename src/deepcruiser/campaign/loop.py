@@ -22,7 +22,7 @@ from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.verdict import moved_reference, seed_reference, verdict
-from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.errors import DeepCruiserError, InputError, described
 from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import decode, encode
 
@@ -89,6 +89,8 @@ def judge(
         result = execution.verdict or verdict(
             execution, oracle, lambda _: moved_reference(oracle, reference, seed, mutant.recipe, made)
         )
+        follows = hasattr(oracle, "follow") and not isinstance(result.reference, Audio | np.ndarray)
+        moved = decode(encode(result.reference)) if follows and result.kind == "wrong" else None
     visits = execution.visits if result.judged else None
     distance, before = _finite(result.distance, inputs, mutant), parent.distance
     nearer = distance is not None and before is not None and distance > NEARER * before
@@ -97,9 +99,6 @@ def judge(
     if outcome == "kept":
         inputs.keep(mutant.seed, mutant.recipe)
     doubt, digest = execution.doubt, execution.digest
-    moved = None
-    if result.kind == "wrong" and hasattr(oracle, "follow") and not isinstance(result.reference, Audio | np.ndarray):
-        moved = decode(encode(result.reference))
     return Ran(*planned, outcome, result.kind, result.output, result.score, doubt, digest, visits, distance, moved)
 
 
@@ -108,14 +107,14 @@ def _judging(oracle: Oracle, mutant: Mutant) -> Iterator[None]:
     """Say which input an oracle failed on."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         seed = f"the seed {mutant.seed!r}"
         what = f"the mutant of run {mutant.number:,} ({seed}, {_steps(mutant)})" if mutant.recipe else seed
         if isinstance(error, DeepCruiserError):
             raise type(error)(f"{what} cannot be judged: {error}") from None
         raise InputError(
-            f"{what} cannot be judged, because the oracle {type(oracle).__name__} raised {type(error).__name__}: "
-            f"{error}; what was judged before is saved, so mend the oracle and run the same command again"
+            f"{what} cannot be judged, because the oracle {type(oracle).__name__} raised {described(error)}; "
+            f"what was judged before is saved, so mend the oracle and run the same command again"
         ) from error
 
 
@@ -170,11 +169,12 @@ def judge_seed(
     position, name = -1 - mutant.number, mutant.seed
     with _judging(oracle, mutant):
         result = verdict(execution, oracle, partial(seed_reference, oracle, seeds, name))
+        reference = decode(encode(result.reference)) if result.judged else None  # as it is read again
     if not result.judged:
         message = execution.problem.message if execution.problem is not None else ""
         output = message or result.output
         return Seeded(position, name, "rejected", result.kind, output, None, 0.0, execution.doubt, "", None)
-    judged = result.output, decode(encode(result.reference)), result.score, execution.doubt  # as it is read again
+    judged = result.output, reference, result.score, execution.doubt
     if result.kind and not keep_failing:
         return Seeded(position, name, "rejected", "failed already", *judged, "", None)
     reason = "failed already" if result.kind else ""

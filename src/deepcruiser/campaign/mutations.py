@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from deepcruiser.errors import InputError
+from deepcruiser.errors import DeepCruiserError, InputError, described
 from deepcruiser.transformations import EXTRA, FAMILIES, PAPER, UNAFFECTED, Validity, allowed, series, text
 
 
@@ -97,7 +97,12 @@ class Mutations:
 
     def draw(self, kind: Any, rng: np.random.Generator) -> Any:
         """A transformation of that kind with random parameters."""
-        return kind.draw(rng, **self.ranges.get(kind.__name__, {}))
+        try:
+            return kind.draw(rng, **self.ranges.get(kind.__name__, {}))
+        except DeepCruiserError:
+            raise
+        except (Exception, SystemExit) as error:  # whatever a user's transformation raises
+            raise InputError(f"{kind.__name__} cannot be drawn: {described(error)}") from error
 
     def check(self, value: Any) -> None:
         """Refuse inputs that no kind can be applied to, such as texts where the kinds are those of sound."""
@@ -105,8 +110,8 @@ class Mutations:
         for kind in self.kinds:
             try:
                 self.draw(kind, np.random.default_rng(0))(value)
-            except Exception as error:  # whatever a user's transformation raises
-                message = message or f"{kind.__name__}: {type(error).__name__}: {error}"
+            except (Exception, SystemExit) as error:  # whatever a user's transformation raises
+                message = message or f"{kind.__name__}: {described(error)}"
             else:
                 return
         if message:

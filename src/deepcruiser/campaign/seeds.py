@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from deepcruiser.errors import InputError
-from deepcruiser.stream import input_of, named, require_sized
+from deepcruiser.serialise import not_storable
+from deepcruiser.stream import input_of, named, reading, require_sized
 
 #: Inputs of this many seeds are held in memory; the others are read again.
 _SEEDS_HELD = 128
@@ -30,7 +31,11 @@ class Seeds(Mapping[str, Any]):
 
     def text(self, name: str) -> Any:
         """The text of a seed or its right label, if known."""
-        return getattr(self._items[name], "text", None)
+        with reading(f"the right answer of the seed {name!r}"):
+            text = getattr(self._items[name], "text", None)
+        if refusal := not_storable(text):
+            raise InputError(f"the right answer of the seed {name!r} cannot be stored: {refusal}")
+        return text
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._items:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deepcruiser.campaign.executors.base import Execution
 from deepcruiser.campaign.seeds import Seeds
+from deepcruiser.errors import InputError
 from deepcruiser.oracles import Oracle, distance, is_finite
 from deepcruiser.trace import Run
 
@@ -39,6 +41,8 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
         return Verdict("", execution.output)
     expected = reference(execution.output)
     score = oracle.score(expected, execution.output)
+    if math.isnan(score):
+        raise InputError(f"the oracle {type(oracle).__name__} gave the score {score!r}: a number is needed")
     run = Run(execution.output, None, execution.doubt, execution.scores)
     return Verdict(
         "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)

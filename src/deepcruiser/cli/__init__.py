@@ -79,7 +79,7 @@ class Commands(click.Group):
         except KeyboardInterrupt:
             untouched = ctx.invoked_subcommand in _WRITE_AT_THE_END
             say("interrupted: nothing was written" if untouched else "interrupted", err=True)
-            sys.exit(INTERRUPTED)
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

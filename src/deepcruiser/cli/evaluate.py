@@ -15,7 +15,7 @@ from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_monitor import monitor
 from deepcruiser.cli.evaluate_options import EvaluateOptions, paper_experiment, partitions_from, shared
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import INTERRUPTED, say
 from deepcruiser.cli.progress import typed
 from deepcruiser.progress import watching
 
@@ -255,7 +255,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[s
             answer = _ask(ask, experiment, settings, jobs)
         except KeyboardInterrupt:
             say(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
-            sys.exit(130)
+            raise click.exceptions.Exit(INTERRUPTED) from None
         device = device_of(experiment.system)
         path = answer.write(folder, command=typed(ctx), seed=settings.seed, jobs=jobs, device=device)
     if as_json:

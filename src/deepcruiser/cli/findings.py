@@ -90,7 +90,7 @@ def findings(
     status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
-    sys.exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def _rule(text: str) -> GroupOf:

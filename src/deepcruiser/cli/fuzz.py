@@ -37,7 +37,7 @@ from deepcruiser.cli.campaign_options import (
 )
 from deepcruiser.cli.fraction import Fraction
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import INTERRUPTED, say
 from deepcruiser.cli.progress import program
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
@@ -256,7 +256,7 @@ def fuzz(
         except KeyboardInterrupt:
             command = spec.command_line(str(output), program=program(ctx))
             say(f"Interrupted. Everything reported so far is saved. Resume with: {command}", err=True)
-            sys.exit(130)
+            raise click.exceptions.Exit(INTERRUPTED) from None
     if record.stopped != "interrupted":
         keep_paths(record, system, record.failed[:WORST])
     result = summary(record)
@@ -271,7 +271,7 @@ def fuzz(
     status, reason = exit_status(record, findings, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
-    sys.exit(status)
+    raise click.exceptions.Exit(status)
 
 
 def _scheduler(ctx: click.Context, name: str, aim: str, pick: str) -> Component:

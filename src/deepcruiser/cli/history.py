@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
         for line in _lines(result):
             say(line)
     failing = fail_on is not None and bool(differences) and bool(getattr(differences[-1], fail_on))
-    sys.exit(1 if failing else 0)
+    raise click.exceptions.Exit(1 if failing else 0)
 
 
 def as_dict(result: History) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ def monitor(
     for line in _json(checked, neighbours) if as_json else _table(watch_over, checked, alarms, neighbours):
         say(line)
     print_skipped(skipped)
-    sys.exit(1 if _too_many(watch_over, alarms, len(checked), fail_above) else 0)
+    raise click.exceptions.Exit(1 if _too_many(watch_over, alarms, len(checked), fail_above) else 0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import IO, Any
 
 import click
 
-from deepcruiser.errors import DeepCruiserError, FileError, described, printable_lines, reason
+from deepcruiser.errors import DeepCruiserError, FileError, described, printable_lines, printable_warnings, reason
 
 #: The exit statuses, besides 0 (done) and 1 (failing tests).
 WRONG_USE, UNEXPECTED, WRONG_SEEDS, INTERRUPTED, CLOSED = 2, 3, 4, 130, 141
@@ -32,6 +33,7 @@ def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None
 def end_with_status(command: Callable[[], Any]) -> None:
     """Run a command and end with its exit status; what it raises becomes one line and a status of its own."""
     stdout = sys.stdout
+    formatted = printable_warnings()
     try:
         status = command()
     except click.ClickException as error:
@@ -41,17 +43,17 @@ def end_with_status(command: Callable[[], Any]) -> None:
         status = _fail(message[:1].lower() + message[1:].removesuffix("."))
     except DeepCruiserError as error:
         status = _fail(str(error))
-    except SystemExit:
-        if sys.stdout is stdout:
-            raise
-        status = CLOSED  # such as `deepcruiser report | head`; click has replaced the output, and would give 1
     except (KeyboardInterrupt, click.Abort):
         status = _fail("interrupted", word="", status=INTERRUPTED)
     except OSError as error:
         names = f"{error.filename!r}" if error.filename else "a file"
         status = _fail(f"cannot use {names}: {reason(error)}")
-    except Exception as error:
+    except BaseException as error:  # also sys.exit() in code of a user: nothing here calls it
+        if isinstance(error, SystemExit) and sys.stdout is not stdout:
+            sys.exit(CLOSED)  # such as `deepcruiser report | head`; click has replaced the output, and would give 1
         status = _fail(f"{described(error)}; this is unexpected: {_details()}", status=UNEXPECTED)
+    finally:
+        warnings.formatwarning = formatted
     sys.exit(status if isinstance(status, int) else 0)
 
 

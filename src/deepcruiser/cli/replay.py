@@ -78,7 +78,7 @@ def replay(
     if (folder / SUITE).is_file():
         if numbers or data or mutations or oracle or noise or save:
             raise click.UsageError("a suite is replayed as a whole, and needs only --system")
-        sys.exit(1 if replay_suite(folder, system, device=device, as_json=as_json_text) else 0)
+        raise click.exceptions.Exit(1 if replay_suite(folder, system, device=device, as_json=as_json_text) else 0)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
         sources = {"system": system, "data": data, "mutations": mutations, "oracle": oracle}
@@ -114,7 +114,7 @@ def replay(
     elif len(results) > 1:
         same = sum(not result.differences for _, result in results)
         say(f"{failing:,} of {len(results):,} fail; {same:,} gave the same as before in everything compared")
-    sys.exit(1 if failing else 0)
+    raise click.exceptions.Exit(1 if failing else 0)
 
 
 @dataclass(frozen=True, eq=False)

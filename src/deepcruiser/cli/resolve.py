@@ -115,7 +115,8 @@ def data_from(name: str) -> Iterable[Any]:
         with running(name):
             value = value()
     try:
-        return samples(value)
+        with running(name):
+            return samples(value)
     except InputError as error:
         raise InputError(f"{name!r}: {error}") from None
 
@@ -149,7 +150,8 @@ def oracle_from(name: str) -> Oracle:
         raise InputError(f"--oracle {name!r} is not of the form FILE.py:NAME")
     value = object_from(name)
     if inspect.isroutine(value) or isinstance(value, type):
-        value = value()
+        with running(name):
+            value = value()
     missing = [each for each in ("name", "reference", "score", "fails") if not hasattr(value, each)]
     if missing:
         raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
@@ -54,4 +53,4 @@ def transcribe(files: tuple[Path, ...], greedy: bool, device: str, as_json: bool
             say(json.dumps(line))
         else:
             say(f"{sample.path}: {run.output}" if len(samples) > 1 else run.output)
-    sys.exit(2 if unread else 0)
+    raise click.exceptions.Exit(2 if unread else 0)

@@ -92,7 +92,7 @@ def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Mad
         for change in changes:
             value = change(value)
         return Made(value, digest_of(value), invalid(seed, value) or "")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Made(None, "", f"not made: {described(error)}")
 
 
@@ -123,7 +123,9 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
     try:
         with _limit(limit_seconds):
             runs = system.run(inputs)
-    except (Exception, SystemExit, _LateError) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever it raises
         late = isinstance(error, TimeoutError | _LateError)
         if len(inputs) == 1:
             return [Problem("time-out" if late else "crash", described(error))]
@@ -138,6 +140,9 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
 
 class _LateError(BaseException):
     """The time is over. Not an `Exception`, which a system may catch and go on."""
+
+
+_LateError.__name__ = "TimeoutError"  # as it is shown
 
 
 @contextmanager
