@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, find, known
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import find, known
 from deepcruiser.abstraction.visits import Visits
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Trace

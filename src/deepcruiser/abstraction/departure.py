@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
-from deepcruiser.abstraction.sorted_sets import find
+from deepcruiser.abstraction.grid import IntArray, find
 from deepcruiser.trace import Trace
 
 if TYPE_CHECKING:

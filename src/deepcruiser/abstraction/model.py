@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.boundary import rings
 from deepcruiser.abstraction.clusters import Clusters
 from deepcruiser.abstraction.departure import Departure
-from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray
+from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray, rings
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.probes import Probe, check_system
 from deepcruiser.abstraction.projection import Projection

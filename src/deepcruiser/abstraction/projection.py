@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.eigenvectors import FloatArray, leading_eigenvectors
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Array, is_tensor
 
-if TYPE_CHECKING:  # functions import torch and scipy, so that models load and compare without them
+if TYPE_CHECKING:
     import torch
+
+FloatArray = npt.NDArray[np.float64]
 
 #: Numbers converted to double precision at a time: enough rows for a matrix product to run at full speed ...
 _TO_MEASURE = 2**22
@@ -23,6 +24,13 @@ _TO_MEASURE = 2**22
 _TO_PROJECT = 2**19
 #: A GPU has the memory, and every block costs it a launch.
 _ON_GPU = 2**26
+#: Up to this size LAPACK computes eigenvectors as fast.
+_SMALL = 1024
+#: Vectors that are iterated besides those wanted, products before each restart, and restarts.
+_MORE, _PRODUCTS, _RESTARTS = 12, 6, 30
+#: Residuals relative to the largest eigenvalue: when to stop, what is good enough at the end, and what promises no end
+#: where a few restarts have not come below it.
+_GOAL, _ENOUGH, _HOPELESS = 1e-14, 1e-12, 1e-4
 
 
 class Moments:
@@ -208,3 +216,38 @@ def _blocks(vectors: Array, device: torch.device, numbers: int) -> Iterator[torc
     rows = max(1, (_ON_GPU if device.type == "cuda" else numbers) // max(1, tensor.shape[1]))
     for start in range(0, len(tensor), rows):
         yield tensor[start : start + rows].to(device=device, dtype=torch.float64, copy=True)
+
+
+def leading_eigenvectors(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The `count` largest eigenvalues in descending order, and their eigenvectors, one in each row."""
+    size = len(matrix)
+    found = _krylov(matrix, count) if size > _SMALL and 8 * count <= size else None
+    if found is None:
+        import scipy.linalg
+
+        values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
+        found = values[::-1], vectors[:, ::-1]
+    values, vectors = found
+    return values, np.ascontiguousarray(vectors.T)
+
+
+def _krylov(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray] | None:
+    """The same; None where eigenvalues lie too close together for it."""
+    block: Any = np.random.default_rng(0).standard_normal((len(matrix), count + _MORE))
+    block, _ = np.linalg.qr(block)
+    for restart in range(_RESTARTS):
+        basis, product = block, matrix @ block
+        image = product
+        for _ in range(_PRODUCTS):
+            for _ in range(2):  # once more, for what rounding left
+                product = product - basis @ (basis.T @ product)
+                product, _ = np.linalg.qr(product)
+            basis, product = np.hstack([basis, product]), matrix @ product
+            image = np.hstack([image, product])
+        values, weights = np.linalg.eigh(basis.T @ image)
+        weights = weights[:, ::-1][:, : block.shape[1]]
+        values, block = values[::-1][:count], basis @ weights
+        residual = np.linalg.norm(image @ weights[:, :count] - block[:, :count] * values, axis=0).max()
+        if residual <= _GOAL * values[0] or (restart == 3 and residual > _HOPELESS * values[0]):
+            break
+    return (values, block[:, :count]) if residual <= _ENOUGH * values[0] else None

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, distinct, ends
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import distinct, ends
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Array, Trace
 

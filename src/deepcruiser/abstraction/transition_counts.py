@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.grid import Grid, IntArray, distinct, ends
 from deepcruiser.abstraction.projections import Projected
-from deepcruiser.abstraction.sorted_sets import distinct, ends
 from deepcruiser.errors import InputError
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.grid import Grid, IntArray, distinct, ends, find, known
 from deepcruiser.abstraction.projections import Projected
-from deepcruiser.abstraction.sorted_sets import distinct, ends, find, known
 
 if TYPE_CHECKING:
     from deepcruiser.abstraction.model import AbstractModel

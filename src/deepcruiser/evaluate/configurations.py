@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, ends, find
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Configuration, Profile
-from deepcruiser.abstraction.sorted_sets import ends, find
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import Figure, panels
 from deepcruiser.evaluate.result import Answer

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, distinct
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import distinct
 from deepcruiser.evaluate.records import Record
 
 Floats = npt.NDArray[np.float64]

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, ends
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
-from deepcruiser.abstraction.sorted_sets import ends
 from deepcruiser.errors import InputError
 from deepcruiser.monitor.steps import FloatArray
 from deepcruiser.trace import Trace

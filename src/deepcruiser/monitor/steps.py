@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.grid import Grid, IntArray
+from deepcruiser.abstraction.grid import Grid, IntArray, find
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import find
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]

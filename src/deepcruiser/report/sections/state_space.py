@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.abstraction.grid import IntArray
+from deepcruiser.abstraction.grid import IntArray, distinct, find
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.sorted_sets import distinct, find
 from deepcruiser.campaign.events import Event, Seeded
 from deepcruiser.errors import InputError
 from deepcruiser.report.data import ReportData
