@@ -142,8 +142,8 @@ def test_a_changed_library_is_named(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(test.record, "versions", old)
     said = test.replay(toy.Reader()).differences[0]
     assert said == (
-        f"the input differs: scipy was 0.9.1 and is {now['scipy']}, tea was 1 and is not there, "
-        f"torch was not there and is {now['torch']}"
+        f"the input differs: scipy was 0.9.1 and is now {now['scipy']}, tea was 1 and is now not installed, "
+        f"torch was not installed and is now {now['torch']}"
     )
 
 

@@ -281,7 +281,7 @@ def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path)
 
 @pytest.mark.parametrize("value", [b"bytes", np.zeros(0), np.arange(5), "a\udc80b", ("x", 1)])
 def test_failing_inputs_of_other_kinds_are_saved_too(tmp_path: Path, value: Any) -> None:
-    from deepcruiser.campaign.input_file import InputFile
+    from deepcruiser.campaign.failed_test import InputFile
     from deepcruiser.campaign.store import _write_failed
 
     _write_failed(tmp_path / "failed", 3, InputFile.of(value), {"output": "a\udc80b", "number": 3})

@@ -1,10 +1,14 @@
-"""A failing test: a mutant that the system gets wrong, as a recipe that makes it again."""
+"""A failing test: a mutant that the system gets wrong, as a recipe that makes it again, and the file of its input."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
@@ -13,6 +17,7 @@ from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.store import input_text
+from deepcruiser.files.atomic import atomic_write
 from deepcruiser.notebook import card, player
 from deepcruiser.serialise import readable, summarise
 from deepcruiser.trace import System
@@ -133,3 +138,29 @@ class FailedTest:
 def different_failures(failed: Iterable[FailedTest]) -> int:
     """The number of failures that differ in their seed or in what became of which word."""
     return len({(test.seed, test.kind, *word_errors(test.reference, test.output)) for test in failed})
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """The content of the file of an input, and the suffix of its name."""
+
+    suffix: str
+    content: bytes
+
+    @classmethod
+    def of(cls, value: Any) -> Self | None:
+        """The file of a sound, a text or an array; None for an empty sound and for anything else."""
+        if isinstance(value, Audio):
+            return cls(".flac", value.encoded(".flac")) if len(value) else None
+        if isinstance(value, str):
+            return cls(".txt", value.encode(errors="backslashreplace"))
+        if isinstance(value, np.ndarray):
+            buffer = io.BytesIO()
+            np.save(buffer, value, allow_pickle=False)
+            return cls(".npy", buffer.getvalue())
+        return None
+
+    def write(self, stem: Path) -> None:
+        """Write it beside its stem, whole or not at all."""
+        with atomic_write(stem.with_suffix(self.suffix)) as file:
+            file.write(self.content)

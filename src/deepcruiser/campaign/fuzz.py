@@ -23,9 +23,8 @@ from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.executors.workers import Bench, WorkerExecutor
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.guide import Guide
-from deepcruiser.campaign.input_file import InputFile
 from deepcruiser.campaign.loop import Step, loop, sow
 from deepcruiser.campaign.mutations import Mutations, never_invalid
 from deepcruiser.campaign.record import CampaignRecord
@@ -33,8 +32,7 @@ from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component, mutations_component, unknown
 from deepcruiser.campaign.state import State
-from deepcruiser.campaign.store import MODEL, Store
-from deepcruiser.campaign.versions import versions
+from deepcruiser.campaign.store import MODEL, Store, versions
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle

@@ -21,7 +21,6 @@ from deepcruiser.alignment import word_errors
 from deepcruiser.campaign.drawing import MOST_CHANGES, Candidates, Drawing, Floats
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.queue import Queue
-from deepcruiser.campaign.regression import Regression
 from deepcruiser.campaign.scheduler import Mutant, Plan, Scheduler
 from deepcruiser.errors import InputError
 from deepcruiser.serialise import summarise
@@ -319,3 +318,36 @@ def _standardised(values: Iterable[float | None], of: list[float]) -> Floats:
     middle, width = (float(np.mean(of)), float(np.std(of)) or 1.0) if of else (0.0, 1.0)
     known = np.array([middle if value is None else value for value in values])
     return np.clip((known - middle) / width, -_FAR, _FAR)
+
+
+class Regression:
+    """A linear or a logistic model that learns from one example at a time, by Newton's method.
+
+    It predicts a number, or, if `logistic`, the logarithm of the odds of a label between 0 and 1. After each example
+    the weights are those that fit all examples so far (linear), or close to them (logistic), with a penalty on large
+    weights. There is no learning rate to choose, and tens of examples are enough to be of use.
+
+    `penalty` is what a weight of 1 costs, in examples; the first input is 1, and its weight starts at `bias`.
+    """
+
+    def __init__(self, width: int, *, penalty: float, bias: float = 0.0, logistic: bool = False) -> None:
+        self.weights = np.zeros(width)
+        self.weights[0] = bias
+        #: The inverse of the matrix of second derivatives.
+        self._inverse = np.eye(width) / penalty
+        self._logistic = logistic
+
+    def predict(self, inputs: Floats) -> Floats:
+        """The predictions for inputs [examples, width]."""
+        return np.asarray(inputs @ self.weights)
+
+    def learn(self, example: Floats, label: float) -> None:
+        """Take an example in."""
+        prediction, curvature = float(example @ self.weights), 1.0
+        if self._logistic:
+            prediction = 1 / (1 + float(np.exp(-np.clip(prediction, -30, 30))))
+            curvature = max(prediction * (1 - prediction), 1e-3)
+        direction = self._inverse @ example
+        step = direction / (1 / curvature + float(example @ direction))
+        self._inverse -= np.outer(step, direction)
+        self.weights += step * ((label - prediction) / curvature)

@@ -10,8 +10,8 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.executors.base import Execution
 from deepcruiser.campaign.executors.local import execution, run_all
 from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.store import changed_since
 from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
-from deepcruiser.campaign.versions import changed_since
 from deepcruiser.serialise import digest_of, summarise
 from deepcruiser.trace import System
 

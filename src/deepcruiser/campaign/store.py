@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
@@ -31,7 +33,7 @@ from deepcruiser.campaign.database import (
     usable,
 )
 from deepcruiser.campaign.events import Event, Ran, Seeded
-from deepcruiser.campaign.input_file import InputFile
+from deepcruiser.campaign.failed_test import InputFile
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.scheduler import Plan
 from deepcruiser.campaign.spec import CampaignSpec
@@ -42,6 +44,8 @@ from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
 MODEL = "abstract.model"
+#: The libraries on which the samples of a mutant depend.
+_PACKAGES = ("deepcruiser", "numpy", "scipy", "torch", "soxr", "python-stretch")
 #: The fields of a spec that must stay the same when a campaign is resumed; paths and budgets may change.
 _FIXED = (
     "guide",
@@ -332,3 +336,24 @@ def _write_input(stem: Path, file: InputFile | None) -> None:
         raise FileError(f"cannot write to the folder {os.fspath(stem.parent)!r}: {reason(error)}") from None
     if file is not None:
         file.write(stem)
+
+
+def versions() -> dict[str, str]:
+    """By name, those of Python and of the libraries that are installed."""
+    result = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            result[name] = version(name)
+        except PackageNotFoundError:  # it runs from a folder
+            continue
+    return result
+
+
+def changed_since(before: Mapping[str, str]) -> str:
+    """What differs between the versions then and now, in words; empty if nothing does."""
+    now = versions()
+    return ", ".join(
+        f"{name} was {before.get(name, 'not installed')} and is now {now.get(name, 'not installed')}"
+        for name in sorted({*before, *now})
+        if before.get(name) != now.get(name)
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.campaign.versions import versions
+from deepcruiser.campaign.store import versions
 from deepcruiser.evaluate import figures
 from deepcruiser.evaluate.tables import Table
 from deepcruiser.files.atomic import atomic_write

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.input_file import InputFile
+from deepcruiser.campaign.failed_test import InputFile
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.trace import Scores
 

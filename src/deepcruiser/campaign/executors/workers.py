@@ -18,7 +18,7 @@ from deepcruiser.abstraction.visits import Visits
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.executors.base import Execution, Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
-from deepcruiser.campaign.input_file import InputFile
+from deepcruiser.campaign.failed_test import InputFile
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs, Recipe, Seeds
