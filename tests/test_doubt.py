@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.decoding.doubt import doubt_of, log_probabilities
+from deepcruiser.decoding.scores import doubt_of, log_probabilities
 
 floats = st.floats(-30, 30, width=32)
 

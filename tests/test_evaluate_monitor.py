@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import deepcruiser as dc
 from deepcruiser.cli import main
 from deepcruiser.evaluate.attack import Attack, Victim, attack_once, choose_target
-from deepcruiser.evaluate.detection import auc, recall
+from deepcruiser.evaluate.detectors import auc, recall
 from deepcruiser.evaluate.observations import Gaussian, half, items, speaker
 from deepcruiser.evaluate.synthetic_sounds import SENTENCES, music, speak
 from tests.support.toy import Reader, texts

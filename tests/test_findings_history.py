@@ -14,7 +14,7 @@ from deepcruiser.cli import main
 from deepcruiser.findings.cluster import find
 from deepcruiser.findings.history import History, Seen, Version, history, open_version
 from deepcruiser.findings.suite import write_suite
-from deepcruiser.report.findings_history import write_history
+from deepcruiser.report.page import write_history
 from tests.support import judge, toy
 
 

@@ -184,7 +184,7 @@ def test_a_network_without_recurrent_layers(tmp_path: Path) -> None:
 def test_wrong_use(tmp_path: Path) -> None:
     path = stepping(tmp_path / "net.onnx", nn.GRU, 1, "x,h0 y,hn")
     with pytest.raises(dc.InputError, match="device must be 'cpu' or 'cuda', not 'tpu'"):
-        dc.OnnxSystem(path, device="tpu")  # type: ignore[arg-type]
+        dc.OnnxSystem(path, device="tpu")
     with pytest.raises(dc.InputError, match="transcribe must be a function, not 'best'"):
         dc.OnnxSystem(path, transcribe="best")  # type: ignore[arg-type]
     with pytest.raises(dc.InputError, match="initial has 'x', which is not carried from call to call; carried: 'h0'"):

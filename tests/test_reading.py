@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.campaign.store import input_text
+from deepcruiser.campaign.failed_test import input_text
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.decoding.beam import has_beam_search
 from deepcruiser.files.archive import load

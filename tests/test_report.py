@@ -23,14 +23,14 @@ from deepcruiser.campaign.paths import keep_paths, read_paths
 from deepcruiser.criteria import FIVE, Criterion
 from deepcruiser.findings.region import parting
 from deepcruiser.report import page as page_module
-from deepcruiser.report import sections, server, text
+from deepcruiser.report import sections, server
 from deepcruiser.report.data import CampaignData, ReportData
+from deepcruiser.report.inputs import compressed, outline
 from deepcruiser.report.page import as_script, write_page
 from deepcruiser.report.section import Section
 from deepcruiser.report.sections import SECTIONS, collect, failures
 from deepcruiser.report.sections.state_space import VisitedCells
 from deepcruiser.report.sections.transformations import OutcomeCounts
-from deepcruiser.report.sounds import compressed, outline
 from tests.support import reports, toy
 from tests.support.reports import page_data, report
 
@@ -423,7 +423,7 @@ def test_a_section_is_added_by_its_module_and_the_list(
     drawn = Section("drawn", "Drawn", page_data=lambda report: "for the page alone", scripts=("drawn.js",))
     hidden = Section("hidden", "Never shown", shown=lambda data: False)
     monkeypatch.setattr(page_module, "ASSETS", assets)
-    for module in (sections, page_module, server, text):
+    for module in (sections, page_module, server):
         monkeypatch.setattr(module, "SECTIONS", (*SECTIONS, longest, drawn, hidden))
     steps = max(len(test.recipe) for test in dc.CampaignRecord.open(folder).failed)
     assert report(folder, "-o", tmp_path / "page.html").exit_code == 0

@@ -23,8 +23,8 @@ from deepcruiser.report import page as page_module
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.format import markdown_text, quoted
 from deepcruiser.report.page import write_page
+from deepcruiser.report.sections import as_markdown
 from deepcruiser.report.server import serving
-from deepcruiser.report.text import as_markdown
 from tests.support import reports, toy
 from tests.support.reports import page_data, report
 

@@ -49,15 +49,14 @@ if TYPE_CHECKING:
     )
     from deepcruiser.decoding.beam import ctc_beam
     from deepcruiser.decoding.detection import classify, spans
-    from deepcruiser.decoding.doubt import doubt_of
     from deepcruiser.decoding.greedy import ctc_greedy
     from deepcruiser.decoding.language_model import LanguageModel, read_language_model
+    from deepcruiser.decoding.scores import doubt_of
     from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
     from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
     from deepcruiser.findings.cluster import find
     from deepcruiser.findings.finding import Finding
-    from deepcruiser.monitor.alarm import Alarm
-    from deepcruiser.monitor.monitor import Monitor
+    from deepcruiser.monitor.monitor import Alarm, Monitor
     from deepcruiser.monitor.nearest import nearest
     from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
     from deepcruiser.systems import load_system
@@ -199,15 +198,14 @@ _NAMES = {
     ),
     "deepcruiser.decoding.beam": ("ctc_beam",),
     "deepcruiser.decoding.detection": ("classify", "spans"),
-    "deepcruiser.decoding.doubt": ("doubt_of",),
+    "deepcruiser.decoding.scores": ("doubt_of",),
     "deepcruiser.decoding.greedy": ("ctc_greedy",),
     "deepcruiser.decoding.language_model": ("LanguageModel", "read_language_model"),
     "deepcruiser.errors": ("DeepCruiserError", "FileError", "InputError", "MismatchError"),
     "deepcruiser.features": ("MFCC", "KaldiFeatures", "LogMel", "LogSpectrogram"),
     "deepcruiser.findings.cluster": ("find",),
     "deepcruiser.findings.finding": ("Finding",),
-    "deepcruiser.monitor.alarm": ("Alarm",),
-    "deepcruiser.monitor.monitor": ("Monitor",),
+    "deepcruiser.monitor.monitor": ("Alarm", "Monitor"),
     "deepcruiser.monitor.nearest": ("nearest",),
     "deepcruiser.oracles": ("CharacterErrorRate", "Disagreement", "Oracle", "SpanDisagreement", "WordErrorRate"),
     "deepcruiser.systems": ("load_system",),

@@ -141,7 +141,7 @@ class Run:
     """The result for one input: the system's output (a text, a label, an array), its trace, and its doubt.
 
     A system that does not show its states gives no trace; it can be fuzzed, but not profiled. `doubt` is higher when
-    the system is less sure of its output (see `deepcruiser.decoding.doubt`). It is None where it is unknown, and a
+    the system is less sure of its output (see `deepcruiser.decoding.scores`). It is None where it is unknown, and a
     NaN or infinite value becomes None. With `scores`, a campaign knows how far an answer is from failing.
     """
 

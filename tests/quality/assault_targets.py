@@ -206,8 +206,7 @@ def database(folder: Path) -> Any:
 def report(folder: Path) -> Any:
     """The report's text; it says what it could not read."""
     from deepcruiser.report.data import CampaignData, ReportData
-    from deepcruiser.report.sections import collect
-    from deepcruiser.report.text import as_text
+    from deepcruiser.report.sections import as_text, collect
 
     data = collect(ReportData.of([CampaignData(folder)]))
     if any(campaign["warnings"] for campaign in data["campaigns"]):

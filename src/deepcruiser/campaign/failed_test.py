@@ -16,8 +16,9 @@ from deepcruiser.alignment import word_errors
 from deepcruiser.audio import AUDIO_SUFFIXES, Audio
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
-from deepcruiser.campaign.store import input_text
+from deepcruiser.errors import FileError
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import read_text
 from deepcruiser.notebook import card, player
 from deepcruiser.serialise import readable, summarise
 from deepcruiser.trace import System
@@ -164,3 +165,11 @@ class InputFile:
         """Write it beside its stem, whole or not at all."""
         with atomic_write(stem.with_suffix(self.suffix)) as file:
             file.write(self.content)
+
+
+def input_text(folder: Path, number: int) -> str | None:
+    """The input of a failing test as it is stored, if it is a text."""
+    try:
+        return read_text(folder / "failed" / f"{number:06}.txt", encoding="utf-8", errors="replace")
+    except FileError:
+        return None

@@ -39,7 +39,6 @@ from deepcruiser.campaign.scheduler import Plan
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
 from deepcruiser.files.atomic import atomic_write
-from deepcruiser.files.reading import read_text
 from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
@@ -270,14 +269,6 @@ class Store:
             run = event.number, event.parent, changes, event.outcome, reason, output
             moved = None if event.reference is None else json.dumps(encode(event.reference))
             insert(self._db, "runs", (*run, *judged, moved))
-
-
-def input_text(folder: Path, number: int) -> str | None:
-    """The input of a failing test as it is stored, if it is a text."""
-    try:
-        return read_text(folder / "failed" / f"{number:06}.txt", encoding="utf-8", errors="replace")
-    except FileError:
-        return None
 
 
 def _visits(model: AbstractModel | None, data: bytes | None) -> Visits | None:

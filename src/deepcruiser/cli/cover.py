@@ -7,15 +7,13 @@ import json
 import click
 
 from deepcruiser.cli import options, workers
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped
+from deepcruiser.cli.output import print_skipped, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.coverage import cover as cover_system
 from deepcruiser.criteria import FIVE, criterion
 from deepcruiser.errors import printable
-from deepcruiser.monitor.alarm import Alarm
-from deepcruiser.monitor.monitor import Monitor
+from deepcruiser.monitor.monitor import Alarm, Monitor
 from deepcruiser.progress import watching
 from deepcruiser.trace import Run
 

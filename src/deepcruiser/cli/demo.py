@@ -23,9 +23,8 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.campaign_options import load_mutations, spec_from
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import program, say
 from deepcruiser.cli.profile import check_self
-from deepcruiser.cli.progress import program
 from deepcruiser.cli.summary import failure_lines, summary
 from deepcruiser.coverage import CoverageReport, cover
 from deepcruiser.criteria import FIVE, BSCov

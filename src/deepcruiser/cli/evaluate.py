@@ -15,8 +15,7 @@ from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_monitor import monitor
 from deepcruiser.cli.evaluate_options import EvaluateOptions, paper_experiment, partitions_from, shared
-from deepcruiser.cli.output import INTERRUPTED, say
-from deepcruiser.cli.progress import typed
+from deepcruiser.cli.output import INTERRUPTED, say, typed
 from deepcruiser.progress import watching
 
 if TYPE_CHECKING:  # what a question needs is imported when it is asked

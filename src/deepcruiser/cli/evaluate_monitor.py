@@ -13,8 +13,7 @@ import click
 
 from deepcruiser.cli import options
 from deepcruiser.cli.evaluate_options import partitions_from
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import typed
+from deepcruiser.cli.output import say, typed
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.progress import watching
 

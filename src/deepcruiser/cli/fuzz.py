@@ -35,10 +35,9 @@ from deepcruiser.cli.campaign_options import (
     paper_options,
     spec_from,
 )
-from deepcruiser.cli.fraction import Fraction
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
-from deepcruiser.cli.output import INTERRUPTED, say
-from deepcruiser.cli.progress import program
+from deepcruiser.cli.options import Fraction
+from deepcruiser.cli.output import INTERRUPTED, program, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.cli.fraction import Fraction
-from deepcruiser.cli.options import together
+from deepcruiser.cli.options import Fraction, together
 from deepcruiser.cli.output import WRONG_SEEDS
 from deepcruiser.findings.cluster import Findings
 

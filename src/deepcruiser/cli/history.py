@@ -14,7 +14,7 @@ from deepcruiser.cli.output import say
 from deepcruiser.errors import printable
 from deepcruiser.findings.history import Difference, History, Seen, open_version
 from deepcruiser.findings.history import history as compare
-from deepcruiser.report.findings_history import write_history
+from deepcruiser.report.page import write_history
 
 
 @click.command()

@@ -12,8 +12,7 @@ import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.cli import options
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped
+from deepcruiser.cli.output import print_skipped, say
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.corpora.corpus import Sample
 from deepcruiser.criteria import criterion

@@ -13,12 +13,10 @@ import click
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli import options
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped
+from deepcruiser.cli.output import print_skipped, say
 from deepcruiser.cli.resolve import data_from, model_from, system_from
 from deepcruiser.errors import InputError, printable
-from deepcruiser.monitor.alarm import Alarm
-from deepcruiser.monitor.monitor import Monitor, Seen
+from deepcruiser.monitor.monitor import Alarm, Monitor, Seen
 from deepcruiser.monitor.nearest import Neighbour, nearest
 from deepcruiser.progress import watching
 from deepcruiser.stream import Progress, input_of, named

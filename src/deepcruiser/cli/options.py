@@ -92,3 +92,19 @@ batch_size = click.option(
 def json_output(help_text: str = "Print the result as JSON.") -> Decorator[Any]:
     """`as_json`: output for programs."""
     return click.option("--json", "as_json", is_flag=True, show_default=False, help=help_text)
+
+
+class Fraction(click.ParamType[float]):
+    """0.6 or 60%."""
+
+    name = "FRACTION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        text = str(value).strip()
+        try:
+            fraction = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        except ValueError:
+            self.fail(f"{text!r} is not a fraction; use 0.6 or 60%", param, ctx)
+        if not 0 < fraction <= 1:
+            self.fail(f"{text!r} must be above 0 and at most 1; use 0.6 or 60%", param, ctx)
+        return fraction

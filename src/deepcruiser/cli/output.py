@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import IO, Any
 
 import click
@@ -89,3 +90,24 @@ def _mute() -> None:
         except (OSError, ValueError, AttributeError):  # it is no file, as in tests
             continue
     os.close(nowhere)
+
+
+def print_skipped(skipped: Mapping[str, str]) -> None:
+    """Name the inputs that were left out."""
+    if skipped:
+        say(f"left out {len(skipped):,} inputs that could not be read:", err=True)
+        for name, reason in list(skipped.items())[:10]:
+            say(f"  {name}: {reason}", err=True)
+        if len(skipped) > 10:
+            say(f"  and {len(skipped) - 10:,} more (--json lists all of them)", err=True)
+
+
+def program(ctx: click.Context) -> str:
+    """The name that the program was started by: `deepcruiser` or `python -m deepcruiser`."""
+    name = ctx.find_root().info_name or ""
+    return name if name.startswith("python") else "deepcruiser"
+
+
+def typed(ctx: click.Context) -> str:
+    """The command line as it was typed."""
+    return f"{program(ctx)} {shlex.join(ctx.obj)}"

@@ -10,8 +10,7 @@ import click
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.cli import options
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped
+from deepcruiser.cli.output import print_skipped, say
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import printable
 from deepcruiser.findings.prioritise import Priorities

@@ -11,9 +11,8 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options, workers
-from deepcruiser.cli.fraction import Fraction
-from deepcruiser.cli.output import say
-from deepcruiser.cli.progress import print_skipped
+from deepcruiser.cli.options import Fraction
+from deepcruiser.cli.output import print_skipped, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov

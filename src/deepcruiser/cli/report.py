@@ -12,8 +12,7 @@ from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.junit import write_junit
 from deepcruiser.report.page import write_page
-from deepcruiser.report.sections import collect
-from deepcruiser.report.text import as_markdown, as_text
+from deepcruiser.report.sections import as_markdown, as_text, collect
 
 
 @click.command(cls=ProjectCommand)

@@ -1,7 +1,11 @@
-"""How near a network's scores are to an answer: what it would cost to give that answer instead of its own.
+"""What a network's scores say about an answer: how unsure the network is of its own, and how near it is to another.
 
-scores [steps, classes] and a text:   CTC loss of the text, divided by its number of characters
-scores [classes] and a label:         -log(probability of the label)
+    doubt of scores [steps, classes]:               mean over the steps of -log(best probability of the step)
+    doubt of scores [classes]:                      -log(best probability)
+    loss of a text, from scores [steps, classes]:   CTC loss of the text, divided by its number of characters
+    loss of a label, from scores [classes]:         -log(probability of the label)
+
+A doubt of 0 means certain; log(classes) means that all classes look alike.
 """
 
 from __future__ import annotations
@@ -11,10 +15,44 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from deepcruiser.decoding.doubt import is_scores, log_probabilities
 from deepcruiser.decoding.greedy import as_array, symbols
+from deepcruiser.errors import InputError
 from deepcruiser.trace import Scores
+
+#: Rows of non-negative numbers that sum to 1 within this tolerance are probabilities.
+_TOLERANCE = 1e-2
+
+
+def doubt_of(scores: Any) -> float | None:
+    """The doubt of [steps, classes] or [classes] scores; None where there are no steps, or NaN or infinite values.
+
+    `scores` may be probabilities, their logarithms or logits.
+    """
+    table = as_array(scores)
+    if table.ndim not in (1, 2) or table.shape[-1] == 0:
+        raise InputError(f"scores must be [steps, classes] or [classes], not {list(table.shape)}")
+    if len(table) == 0:
+        return None
+    doubt = float(-log_probabilities(table).max(-1).mean())
+    return doubt if math.isfinite(doubt) else None
+
+
+def is_scores(output: Any) -> bool:
+    """Whether an output has the form of scores: floating-point numbers [steps, classes] or [classes]."""
+    shape = tuple(getattr(output, "shape", ()))
+    return "float" in str(getattr(output, "dtype", "")) and len(shape) in (1, 2) and shape[-1] > 1
+
+
+def log_probabilities(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The logarithms of [..., classes] scores that are probabilities, their logarithms or logits."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        if scores.min(initial=0) < 0 or np.abs(scores.sum(-1) - 1).max(initial=0) > _TOLERANCE:
+            scores = scores - scores.max(-1, keepdims=True)
+            return np.asarray(scores - np.log(np.exp(scores).sum(-1, keepdims=True)))
+        return np.asarray(np.minimum(0, np.log(scores)))
+
 
 #: The least log-probability that is told from others.
 _LEAST = -60.0

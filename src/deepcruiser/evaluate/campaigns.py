@@ -20,7 +20,8 @@ from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import judge_seed, loop
 from deepcruiser.campaign.mutations import Mutations
-from deepcruiser.campaign.scheduler import Mutant, Scheduler
+from deepcruiser.campaign.queue import Queue
+from deepcruiser.campaign.scheduler import Mutant, Plan, Scheduler
 from deepcruiser.campaign.seeds import Inputs
 from deepcruiser.campaign.spec import CampaignSpec, Component
 from deepcruiser.campaign.state import State
@@ -28,7 +29,6 @@ from deepcruiser.coverage import Coverage
 from deepcruiser.criteria import FIVE, BSCov, Criterion, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.evaluate.experiment import WORK, Experiment
-from deepcruiser.evaluate.matched import Matched
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.run_cache import CachedExecutor
 from deepcruiser.files.atomic import atomic_write
@@ -237,3 +237,28 @@ def _read(path: Path) -> dict[str, Any]:
     except (DeepCruiserError, ValueError) as error:
         raise FileError(f"{str(path)!r} is damaged ({error}): remove it, and the campaign runs again") from None
     return found
+
+
+#: Candidates for each mutant; the one whose severity is nearest is taken.
+_CANDIDATES = 32
+
+
+class Matched(Scheduler):
+    """Plans mutants of random seeds; mutant i has as many changes as `targets[i - 1]` and nearly its severity."""
+
+    def __init__(self, drawing: Drawing, targets: Sequence[tuple[int, float]]) -> None:
+        self._drawing, self._targets = drawing, targets
+
+    def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
+        seeds = [test for test in queue.live if not test.recipe]
+        plan = []
+        for number in range(first, first + size if seeds else first):
+            changes, severity = self._targets[(number - 1) % len(self._targets)]
+            seed = seeds[rng.integers(len(seeds))]
+            nothing = np.zeros(_CANDIDATES)
+            candidates = self._drawing.draw([0] * _CANDIDATES, nothing, np.full(_CANDIDATES, changes), rng)
+            off = np.abs(candidates.severity - severity) + 100.0 * np.abs(candidates.count - changes)
+            made = self._drawing.make(candidates, int(off.argmin()), rng)
+            plan.append(Mutant(number, seed.number, seed.seed, (), made))
+            seed.picked += 1
+        return tuple(plan)

@@ -9,8 +9,19 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.evaluate.detection import Contrast, Floats, auc, recall, share
-from deepcruiser.evaluate.detectors import DETECTORS, FITTED, calibrated, contrasts, fitted, scores_of
+from deepcruiser.evaluate.detectors import (
+    DETECTORS,
+    FITTED,
+    Contrast,
+    Floats,
+    auc,
+    calibrated,
+    contrasts,
+    fitted,
+    recall,
+    scores_of,
+    share,
+)
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.monitor_sets import ATTACKED, Evidence, Sets, run_sets
 from deepcruiser.evaluate.observations import Observation

@@ -10,9 +10,8 @@ from functools import cached_property
 import numpy as np
 
 from deepcruiser.errors import InputError
-from deepcruiser.monitor.scores import DOUBT, SCORES
+from deepcruiser.monitor.scores import DOUBT, SCORES, FloatArray
 from deepcruiser.monitor.step_monitor import Reading
-from deepcruiser.monitor.steps import FloatArray
 
 #: With fewer clean inputs than this, the alarm rate is hardly known.
 ENOUGH = 50

@@ -10,7 +10,7 @@ from deepcruiser.abstraction.grid import IntArray, ends
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.errors import InputError
-from deepcruiser.monitor.steps import FloatArray
+from deepcruiser.monitor.scores import FloatArray
 from deepcruiser.trace import Trace
 
 #: Profiled states that are compared at a time.

@@ -9,8 +9,7 @@ import numpy as np
 
 from deepcruiser.abstraction.projection import Projection
 from deepcruiser.errors import InputError
-from deepcruiser.monitor.scores import DOUBT, SCORES
-from deepcruiser.monitor.steps import BoolArray, FloatArray, Reference, Vectors
+from deepcruiser.monitor.scores import DOUBT, SCORES, BoolArray, FloatArray, Reference, Vectors
 from deepcruiser.trace import Array
 
 

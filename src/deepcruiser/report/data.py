@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from deepcruiser.alignment import transcript_pieces
-from deepcruiser.campaign.failed_test import FailedTest, different_failures
+from deepcruiser.campaign.failed_test import FailedTest, different_failures, input_text
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import Component
-from deepcruiser.campaign.store import input_text
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import DeepCruiserError, InputError
 from deepcruiser.report.coverage_history import CoverageHistory, criteria_to_show

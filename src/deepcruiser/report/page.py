@@ -15,11 +15,12 @@ from urllib.parse import quote
 
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.findings.history import History
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import counted, duration, rate
+from deepcruiser.report.inputs import compressed
 from deepcruiser.report.section import Section
 from deepcruiser.report.sections import SECTIONS, collect
-from deepcruiser.report.sounds import compressed
 
 ASSETS = Path(__file__).parent / "assets"
 #: What the scripts of the sections use; `page.js` comes last and starts them.
@@ -183,3 +184,13 @@ def _template(name: str) -> Any:
         ),
     )
     return environment.get_template(name)
+
+
+def write_history(history: History, path: Path) -> None:
+    """Write the page of findings over versions, which works from disk."""
+    criteria = list(dict.fromkeys(name for version in history.versions for name in version.coverage))
+    page = _template("findings-history.html").render(
+        history=history, differences=(None, *history.differences), criteria=criteria
+    )
+    with atomic_write(path) as file:
+        file.write(page.encode(errors="backslashreplace"))

@@ -22,7 +22,7 @@ from deepcruiser.errors import FileError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.files.csv_cells import cells, text_of
 from deepcruiser.files.reading import read_text
-from deepcruiser.report.sounds import compressed
+from deepcruiser.report.inputs import compressed
 from deepcruiser.transformations.quality import Quality, QualityLimits
 
 ASSETS = Path(__file__).parent / "assets"

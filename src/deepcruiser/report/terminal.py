@@ -15,10 +15,9 @@ from rich.console import Console, ConsoleDimensions, RenderableType
 from rich.live import Live
 
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, input_text
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.state import State
-from deepcruiser.campaign.store import input_text
 from deepcruiser.errors import printable
 from deepcruiser.report.format import clock, failure_details, failure_text, rate
 from deepcruiser.report.history import History, Reading

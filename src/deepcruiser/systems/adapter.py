@@ -17,8 +17,7 @@ from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 
-from deepcruiser.decoding.doubt import doubt_of, is_scores
-from deepcruiser.decoding.scores import scores_of
+from deepcruiser.decoding.scores import doubt_of, is_scores, scores_of
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Run, Trace, is_tensor
 
@@ -47,7 +46,7 @@ class Adapter(ABC):
     * `transcribe`: a function from the network's output for one input to the answer; without it, the output is the
       answer.
     * `doubt`: a function from the same output to a number, higher when the network is less sure. Without it, the doubt
-      is that of the scores (see `deepcruiser.decoding.doubt`) where `transcribe` makes a text of floating-point scores
+      is that of the scores (see `deepcruiser.decoding.scores`) where `transcribe` makes a text of floating-point scores
       [steps, classes] or [classes], and None elsewhere.
     * `classes`: the symbols or labels of these classes, and `blank` the class that says nothing. They tell a campaign
       how near the right answer is, which is how it finds failures where they are rare.

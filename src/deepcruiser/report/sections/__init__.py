@@ -1,13 +1,14 @@
-"""The sections of the report, in the order in which every form of it shows them."""
+"""The sections of the report, in the order in which every form of it shows them, and the report as text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any
 
 from deepcruiser.report.data import ReportData
-from deepcruiser.report.section import Section
+from deepcruiser.report.section import Data, Section
 from deepcruiser.report.sections.comparison import COMPARISON
 from deepcruiser.report.sections.coverage import COVERAGE
 from deepcruiser.report.sections.failures import FAILURES
@@ -46,3 +47,17 @@ def collect(report: ReportData, *, page: bool = False) -> dict[str, Any]:
         if make := (section.page_data if page else None) or section.data:
             data[section.name] = make(report)
     return data
+
+
+def as_text(data: Data) -> str:
+    """The report in lines, without colours, for logs."""
+    return _joined(list(section.text(data)) for section in SECTIONS if section.shown(data))
+
+
+def as_markdown(data: Data) -> str:
+    """The report as a pull request shows it: tables, and the worst failing tests folded away."""
+    return _joined(list(section.markdown(data)) for section in SECTIONS if section.shown(data))
+
+
+def _joined(parts: Iterable[list[str]]) -> str:
+    return "\n\n".join("\n".join(lines).strip("\n") for lines in parts if lines)

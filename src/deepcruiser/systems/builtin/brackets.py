@@ -25,7 +25,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from deepcruiser.decoding.doubt import doubt_of
+from deepcruiser.decoding.scores import doubt_of
 from deepcruiser.errors import InputError
 from deepcruiser.systems.torch.system import TorchSystem
 
