@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,8 @@ from deepcruiser.trace import Run, System
 from deepcruiser.workers import Workers
 
 Watch = Callable[[Progress], None]
+#: The projected states and inputs of a sequence, and its segments.
+_Row = tuple[Projected, Projected, tuple[int, ...]]
 
 
 @with_bar
@@ -80,28 +83,28 @@ def profile(
         raise InputError(f"pca_share must be above 0 and at most 1, not {pca_share}")
     data, size = require_sized(data)
     sampled, size = _sampling(data, size, sample, seed)
-    fitted_on = 0
-    if projections is None:
-        shared: dict[str, Any] = {
-            "sample": sample,
-            "seed": seed,
-            "batch_size": batch_size,
-            "workers": workers,
-            "watch": watch,
-        }
-        fitted = Fit() if exact else fit(system, data, share=pca_share, **shared)
-        if not fitted.enough:
-            fitted = fit(system, data, **shared)
-        fitted_on, projections = (
-            fitted.sequences,
-            fitted.projections(components, input_components=input_components),
-        )
-    recorder, project = Recorder(projections), partial(_project, projections)
-    progress = Progress(size, stage="profiling", watch=watch)
-    passing = stream(system, data, project, progress=progress, batch_size=batch_size, chosen=sampled, workers=workers)
-    for name, (states, inputs, segments) in passing:
-        recorder.add(name, states, inputs, segments)
-    if len(progress.skipped) == size:
+    passing: dict[str, Any] = {"batch_size": batch_size, "workers": workers}
+    with ThreadPoolExecutor(1) as solver:  # axes of large states take as long as the network's first batch
+        fitted_on, solved = 0, Future[Projections]()
+        if projections is not None:
+            solved.set_result(projections)
+        else:
+            sharing = {**passing, "sample": sample, "seed": seed, "watch": watch}
+            fitted = Fit() if exact else fit(system, data, share=pca_share, **sharing)
+            if not fitted.enough:
+                fitted = fit(system, data, **sharing)
+            fitted_on = fitted.sequences
+            solved = solver.submit(fitted.projections, components, input_components=input_components)
+
+        def project(names: list[str], runs: list[Run]) -> Callable[[], list[_Row]]:
+            return _project(solved.result(), names, runs)
+
+        reduce = project if workers is None else partial(_project, solved.result())
+        progress, recorder = Progress(size, stage="profiling", watch=watch), None
+        for name, row in stream(system, data, reduce, progress=progress, chosen=sampled, **passing):
+            recorder = recorder or Recorder(solved.result())
+            recorder.add(name, *row)
+    if recorder is None:
         raise nothing_read(progress)
     probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
     return recorder.profile(fitted_on=fitted_on, system=system, probes=probes)
@@ -113,9 +116,7 @@ def _measure(names: list[str], runs: list[Run]) -> Callable[[], list[Fit | None]
     return lambda: [fitted(), *rest]
 
 
-def _project(
-    projections: Projections, names: list[str], runs: list[Run]
-) -> Callable[[], list[tuple[Projected, Projected, tuple[int, ...]]]]:
+def _project(projections: Projections, names: list[str], runs: list[Run]) -> Callable[[], list[_Row]]:
     traces = [run.traced for run in runs]
     projected, segments = projections.start(traces, names), [trace.segments for trace in traces]
     return lambda: list(zip(*projected(), segments, strict=True))

@@ -31,6 +31,9 @@ _MORE, _PRODUCTS, _RESTARTS = 12, 6, 30
 #: Residuals relative to the largest eigenvalue: when to stop, what is good enough at the end, and what promises no end
 #: where a few restarts have not come below it.
 _GOAL, _ENOUGH, _HOPELESS = 1e-14, 1e-12, 1e-4
+#: Vectors whose triangular factor has a diagonal that spreads further than this are almost dependent: their products
+#: with each other hold too few digits for Cholesky.
+_DEPENDENT = 1e-4
 
 
 class Moments:
@@ -240,8 +243,7 @@ def _krylov(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray] | N
         image = product
         for _ in range(_PRODUCTS):
             for _ in range(2):  # once more, for what rounding left
-                product = product - basis @ (basis.T @ product)
-                product, _ = np.linalg.qr(product)
+                product = _orthonormal(product - basis @ (basis.T @ product))
             basis, product = np.hstack([basis, product]), matrix @ product
             image = np.hstack([image, product])
         values, weights = np.linalg.eigh(basis.T @ image)
@@ -251,3 +253,14 @@ def _krylov(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray] | N
         if residual <= _GOAL * values[0] or (restart == 3 and residual > _HOPELESS * values[0]):
             break
     return (values, block[:, :count]) if residual <= _ENOUGH * values[0] else None
+
+
+def _orthonormal(vectors: Any) -> Any:
+    """An orthonormal basis of a few long vectors: by Cholesky, or by Householder where they are almost dependent."""
+    try:
+        lower = np.linalg.cholesky(vectors.T @ vectors)
+    except np.linalg.LinAlgError:
+        return np.linalg.qr(vectors)[0]
+    if lower.diagonal().min() <= _DEPENDENT * lower.diagonal().max():
+        return np.linalg.qr(vectors)[0]
+    return vectors @ np.linalg.inv(lower).T
