@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -97,10 +97,14 @@ class Profile:
             states, inputs, lengths = block
             return Counts.of(grid, states, input_grid, inputs, lengths)
 
-        blocks, counts, workers = self._blocks(), list[Counts](), os.cpu_count() or 1
+        counts, counting = list[Counts](), deque[Future[Counts]]()
+        workers = os.cpu_count() or 1
         with ThreadPoolExecutor(workers) as pool:  # counting is sorting, for which numpy lets go of the interpreter
-            while several := list(islice(blocks, workers)):
-                counts += pool.map(count, several)
+            for block in self._blocks():
+                counting.append(pool.submit(count, block))
+                if len(counting) > 2 * workers:
+                    counts.append(counting.popleft().result())
+            counts += [each.result() for each in counting]
         return AbstractModel(self.projections, grid, input_grid, Counts.merge(counts), self.origin, self.probes)
 
     def check(self, system: System) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -10,6 +12,9 @@ import numpy as np
 from deepcruiser.abstraction.grid import Grid, IntArray, distinct, ends
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.errors import InputError
+
+#: Rows that are sorted together when counts are merged, and keys of each part by which the ranges are chosen.
+_RANGE_ROWS, _SPREAD = 2**18, 2**10
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,19 +54,18 @@ class Counts:
             return parts[0]
         states = distinct(np.concatenate([part.states for part in parts]))
         inputs = distinct(np.concatenate([part.inputs for part in parts]))
-        keys, initial, final = [], [], []
-        for part in parts:
+
+        def rows(part: Counts) -> tuple[IntArray, IntArray, IntArray]:
             state, action = np.searchsorted(states, part.states), np.searchsorted(inputs, part.inputs)
-            keys.append(_key(state[part.source], action[part.action], state[part.target], len(states), len(inputs)))
-            initial.append(state[part.initial])
-            final.append(state[part.final])
-        every_key, every_count = np.concatenate(keys), np.concatenate([part.count for part in parts])
-        order = np.argsort(every_key, kind="stable")
-        every_key, every_count = every_key[order], every_count[order]
-        begins = np.flatnonzero(np.diff(every_key, prepend=-1))
-        count = np.add.reduceat(every_count, begins) if len(begins) else every_count
+            key = _key(state[part.source], action[part.action], state[part.target], len(states), len(inputs))
+            return key, state[part.initial], state[part.final]
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter while it sorts
+            keys, initial, final = zip(*pool.map(rows, parts), strict=True)
+            ranges = pool.map(_add_up, *zip(*_ranges(keys, [part.count for part in parts]), strict=True))
+            key, count = (np.concatenate(column) for column in zip(*ranges, strict=True))
         begin_and_end = distinct(np.concatenate(initial)), distinct(np.concatenate(final))
-        return cls._from(states, inputs, *begin_and_end, every_key[begins], count)
+        return cls._from(states, inputs, *begin_and_end, key, count)
 
     @classmethod
     def _from(
@@ -112,6 +116,28 @@ def _key(source: IntArray, action: IntArray, target: IntArray, states: int, inpu
         )
     key: IntArray = (source * inputs + action) * states + target
     return key
+
+
+def _ranges(keys: Sequence[IntArray], counts: Sequence[IntArray]) -> list[tuple[list[IntArray], list[IntArray]]]:
+    """The rows of all parts in ranges of their keys, which are ascending in each part."""
+    spread = np.sort(np.concatenate([key[:: 1 + len(key) // _SPREAD] for key in keys]))
+    ranges = max(1, sum(map(len, keys)) // _RANGE_ROWS)
+    bounds = spread[np.linspace(0, len(spread), ranges, endpoint=False).astype(int)[1:]]
+    cuts = [[0, *np.searchsorted(key, bounds), len(key)] for key in keys]
+
+    def part(columns: Sequence[IntArray], number: int) -> list[IntArray]:
+        return [column[cut[number] : cut[number + 1]] for column, cut in zip(columns, cuts, strict=True)]
+
+    return [(part(keys, number), part(counts, number)) for number in range(ranges)]
+
+
+def _add_up(keys: Sequence[IntArray], counts: Sequence[IntArray]) -> tuple[IntArray, IntArray]:
+    """The distinct keys, ascending, and how often each was counted in all."""
+    every_key, every_count = np.concatenate(keys), np.concatenate(counts)
+    order = np.argsort(every_key, kind="stable")
+    every_key, every_count = every_key[order], every_count[order]
+    begins = np.flatnonzero(np.diff(every_key, prepend=-1))
+    return every_key[begins], np.add.reduceat(every_count, begins) if len(begins) else every_count
 
 
 def _check_range(name: str, numbers: IntArray, end: int) -> None:

@@ -22,6 +22,8 @@ class Rows:
     def __init__(self, width: int) -> None:
         self.width = width
         self._count = 0
+        self._waiting: list[bytes] = []
+        self._waiting_rows = 0
         self._file = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
 
@@ -29,15 +31,25 @@ class Rows:
         return self._count
 
     def append(self, rows: npt.NDArray[np.float32]) -> None:
-        self._file.seek(0, 2)
-        self._file.write(np.ascontiguousarray(rows, self.dtype).tobytes())
+        self._waiting.append(np.ascontiguousarray(rows, self.dtype).tobytes())
+        self._waiting_rows += len(rows)
         self._count += len(rows)
+        if self._waiting_rows >= _BLOCK_ROWS:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what waits: short rows one by one would take longer than what they are the result of."""
+        self._file.seek(0, 2)
+        self._file.write(b"".join(self._waiting))
+        self._waiting, self._waiting_rows = [], 0
 
     def extend(self, other: Rows) -> None:
         for block in other.blocks():
             self.append(block)
 
     def __getitem__(self, rows: slice) -> npt.NDArray[np.float32]:
+        if self._waiting:
+            self._write()
         start, stop, _ = rows.indices(self._count)
         width = self.width * self.dtype.itemsize
         self._file.seek(start * width)
