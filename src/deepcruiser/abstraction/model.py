@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -18,13 +19,19 @@ from deepcruiser.abstraction.grid import INPUT_PARTITIONS, Grid, IntArray, rings
 from deepcruiser.abstraction.origin import Origin
 from deepcruiser.abstraction.probes import Probe, check_system
 from deepcruiser.abstraction.projection import Projection
-from deepcruiser.abstraction.projections import Projections
+from deepcruiser.abstraction.projections import Projections, beside_traces
 from deepcruiser.abstraction.transition_counts import Counts, final_states
 from deepcruiser.abstraction.visits import Visits
+from deepcruiser.abstraction.visits_on_device import DeviceModel, fits
 from deepcruiser.errors import FileError, InputError
 from deepcruiser.files import archive
 from deepcruiser.notebook import axes, card
-from deepcruiser.trace import System, Trace
+from deepcruiser.trace import System, Trace, is_tensor
+
+#: Rows of transitions, about, that are numbered together.
+_ROWS = 2**18
+#: Steps of a batch from which on a GPU finds its visits; for fewer, the many calls would take longer.
+_FOR_DEVICE = 2**14
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +87,21 @@ class AbstractModel:
 
     @cached_property
     def _transition_index(self) -> tuple[IntArray, IntArray]:
-        key = self.counts.source * len(self.states) + self.counts.target
-        transitions, row = np.unique(key, return_inverse=True)
-        return transitions, row
+        # The rows are sorted by source, so those of some sources can be numbered apart from the others.
+        source, target = self.counts.source, self.counts.target
+        cuts = [0, *np.unique(np.searchsorted(source, source[::_ROWS]))[1:], len(source)]
+
+        def number(start: int, stop: int) -> tuple[IntArray, IntArray]:
+            key = source[start:stop] * len(self.states) + target[start:stop]
+            return np.unique(key, return_inverse=True)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            parts = list(pool.map(number, cuts[:-1], cuts[1:]))
+        before = np.cumsum([0, *(len(transitions) for transitions, _ in parts)])
+        return (
+            np.concatenate([transitions for transitions, _ in parts]),
+            np.concatenate([row + first for (_, row), first in zip(parts, before[:-1], strict=True)]),
+        )
 
     @property
     def transitions(self) -> IntArray:
@@ -191,14 +210,42 @@ class AbstractModel:
 
     def start_visits(self, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Visits]:
         """Start the same where the traces are, such as on a GPU, and return a function that waits for the visits."""
-        projected = self.projections.start(traces, names)
         lengths = np.array([steps for trace in traces for steps in trace.segments], np.int64)
+        on_device = traces and all(is_tensor(a) and a.is_cuda for a in (traces[0].states, traces[0].inputs))
+        if on_device and lengths.sum() >= _FOR_DEVICE and fits(self):
+            return self._start_on_device(traces, names, lengths)
+        projected = self.projections.start(traces, names)
 
         def wait() -> Visits:
             states, inputs = projected()
             return Visits.of(self, np.concatenate(states), np.concatenate(inputs), lengths)
 
         return wait
+
+    def _start_on_device(
+        self, traces: Sequence[Trace], names: Sequence[str], lengths: IntArray
+    ) -> Callable[[], Visits]:
+        split = self.projections.splitter(traces, names)
+        with beside_traces(traces):
+            states, inputs = self.projections.on_device(traces)
+            if states.device not in self._on_device:
+                self._on_device[states.device] = DeviceModel(self, states.device)
+            found = self._on_device[states.device].start(states, inputs, lengths)
+
+        def wait() -> Visits:
+            visits = found()
+            if visits is None:  # some of them have no cell: these say why
+                projected = states.cpu().numpy(), inputs.cpu().numpy()
+                split(*projected)
+                return Visits.of(self, *projected, lengths)
+            return visits
+
+        return wait
+
+    @cached_property
+    def _on_device(self) -> dict[Any, DeviceModel]:
+        """The model on each device where visits were found."""
+        return {}
 
     def check(self, system: System) -> None:
         """Refuse a system with another network or other features than the one that was profiled."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -149,27 +150,27 @@ class Projection:
         Summed in double and rounded to single precision: the sums of one and the same vector differ in their last
         bits with the shape of the block it is in and with the device, and the rounding makes them equal again.
         """
-        return self.start(vectors)()
+        return fetch(self.on_device(vectors))()
 
-    def start(self, vectors: Array) -> Callable[[], npt.NDArray[np.float32]]:
-        """Start the same on the vectors' device, and return a function that waits for the array."""
+    def on_device(self, vectors: Array) -> torch.Tensor:
+        """The same as a tensor on the vectors' device, without waiting for it."""
         import torch
 
         device = vectors.device if is_tensor(vectors) else torch.device("cpu")
         if device not in self._on_device:  # once, since what is copied to a GPU waits for all that it has to do
-            mean, axes = (torch.from_numpy(a).to(device) for a in (self.mean, self.axes.T))
-            self._on_device[device] = mean, axes, mean @ axes
+            arrays = self.mean, self.axes.T, self.mean @ self.axes.T
+            self._on_device[device] = tuple(torch.from_numpy(array).to(device) for array in arrays)
         mean, axes, centre = self._on_device[device]
         if device.type == "cuda":  # where going through all of them once more to centre them costs more than the sums
             projected = [torch.addmm(centre, block, axes, beta=-1).float() for block in _blocks(vectors, device, 0)]
         else:
             projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
-        if not projected:
-            return lambda: np.empty((0, self.components), np.float32)
-        return fetch(torch.cat(projected) if len(projected) > 1 else projected[0])
+        if len(projected) == 1:
+            return projected[0]
+        return torch.cat(projected) if projected else torch.empty((0, self.components), device=device)
 
     @cached_property
-    def _on_device(self) -> dict[torch.device, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    def _on_device(self) -> dict[torch.device, tuple[torch.Tensor, ...]]:
         """The mean, the axes and the projected mean on each device where vectors were projected."""
         return {}
 
@@ -200,6 +201,34 @@ def fetch(tensor: torch.Tensor) -> Callable[[], npt.NDArray[Any]]:
         return copy.numpy()
 
     return wait
+
+
+@contextmanager
+def beside(arrays: Sequence[Array]) -> Iterator[None]:
+    """Let a GPU do what it is given here, which reads the arrays, beside what it is given afterwards."""
+    import torch
+
+    device = arrays[0].device if arrays and is_tensor(arrays[0]) else torch.device("cpu")
+    if device.type != "cuda":
+        yield
+        return
+    stream = _second_stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        tensors = {array.untyped_storage().data_ptr(): array for array in arrays if is_tensor(array)}
+        for tensor in tensors.values():
+            if tensor.device == device:
+                tensor.record_stream(stream)  # or their memory would be used again before they were read
+
+
+@cache
+def _second_stream(device: torch.device) -> torch.cuda.Stream:
+    import torch
+
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 def _fix_signs(axes: FloatArray) -> FloatArray:

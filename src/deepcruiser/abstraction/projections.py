@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.abstraction.projection import Moments, Projection, fetch
+from deepcruiser.abstraction.projection import Moments, Projection, beside, fetch
 from deepcruiser.errors import InputError
 from deepcruiser.trace import Array, Trace, is_tensor, together
+
+if TYPE_CHECKING:
+    import torch
 
 Projected = npt.NDArray[np.float32]
 
@@ -30,9 +35,37 @@ class Projections:
         self, traces: Sequence[Trace], names: Sequence[str]
     ) -> Callable[[], tuple[list[Projected], list[Projected]]]:
         """Start the same where the traces are, such as on a GPU, and return a function that waits for the result."""
-        states = _project(self.states, [trace.states for trace in traces], names, "state")
-        inputs = _project(self.inputs, [trace.inputs for trace in traces], names, "input")
-        return lambda: (states(), inputs())
+        split = self.splitter(traces, names)
+        with beside_traces(traces):
+            fetched = [fetch(projected) for projected in self.on_device(traces)]
+        return lambda: split(*(array() for array in fetched))
+
+    def on_device(self, traces: Sequence[Trace]) -> tuple[torch.Tensor, torch.Tensor]:
+        """All states and all inputs, projected where they are; nobody waits for them."""
+        states, inputs = together([trace.states for trace in traces]), together([trace.inputs for trace in traces])
+        return self.states.on_device(states), self.inputs.on_device(inputs)
+
+    def splitter(
+        self, traces: Sequence[Trace], names: Sequence[str]
+    ) -> Callable[[Projected, Projected], tuple[list[Projected], list[Projected]]]:
+        """What splits all projected states and inputs by traces, and refuses those that are not finite."""
+        shapes = [(trace.states.shape, trace.inputs.shape) for trace in traces]
+        for (states, inputs), name in zip(shapes, names, strict=True):
+            _check_size(self.states, int(states[1]), name, "state")
+            _check_size(self.inputs, int(inputs[1]), name, "input")
+
+        def split(states: Projected, inputs: Projected) -> tuple[list[Projected], list[Projected]]:
+            return (
+                _split(states, [shape[0] for shape, _ in shapes], names, "state"),
+                _split(inputs, [shape[0] for _, shape in shapes], names, "input"),
+            )
+
+        return split
+
+
+def beside_traces(traces: Sequence[Trace]) -> AbstractContextManager[None]:
+    """`beside` for the states and inputs of traces."""
+    return beside([array for trace in traces for array in (trace.states, trace.inputs)])
 
 
 class Fit:
@@ -60,10 +93,11 @@ class Fit:
         fit = cls()
         if not traces:
             return lambda: fit
-        checks = fit._add(traces, names)
-        assert fit.states is not None
-        assert fit.inputs is not None
-        states, inputs = fit.states.fetch(), fit.inputs.fetch()
+        with beside_traces(traces):
+            checks = fit._add(traces, names)
+            assert fit.states is not None
+            assert fit.inputs is not None
+            states, inputs = fit.states.fetch(), fit.inputs.fetch()
 
         def wait() -> Fit:
             for check in checks:
@@ -122,27 +156,21 @@ class Fit:
         return Projections(self.states.projection(components), self.inputs.projection(input_components))
 
 
-def _project(
-    projection: Projection, arrays: Sequence[Array], names: Sequence[str], what: str
-) -> Callable[[], list[Projected]]:
-    for array, name in zip(arrays, names, strict=True):
-        if array.shape[1] != projection.size:
-            raise InputError(
-                f"the {what}s of sequence {name!r} have {array.shape[1]} numbers and those profiled "
-                f"{projection.size}: is it a trace of another network or layer?"
-            )
-    lengths, fetched = [len(array) for array in arrays], projection.start(together(arrays))
+def _check_size(projection: Projection, size: int, name: str, what: str) -> None:
+    if size != projection.size:
+        raise InputError(
+            f"the {what}s of sequence {name!r} have {size} numbers and those profiled "
+            f"{projection.size}: is it a trace of another network or layer?"
+        )
 
-    def wait() -> list[Projected]:
-        projected = fetched()
-        parts = np.split(projected, np.cumsum(lengths)[:-1])
-        if not np.isfinite(projected).all():
-            for part, name in zip(parts, names, strict=True):
-                if (bad := ~np.isfinite(part).all(axis=1)).any():
-                    raise _not_finite(what, int(bad.argmax()), name)
-        return parts
 
-    return wait
+def _split(projected: Projected, lengths: Sequence[int], names: Sequence[str], what: str) -> list[Projected]:
+    parts = np.split(projected, np.cumsum(lengths)[:-1])
+    if not np.isfinite(projected).all():
+        for part, name in zip(parts, names, strict=True):
+            if (bad := ~np.isfinite(part).all(axis=1)).any():
+                raise _not_finite(what, int(bad.argmax()), name)
+    return parts
 
 
 def _measure(

@@ -6,13 +6,14 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, repeat
 from types import FrameType
 from typing import Any
 
 from deepcruiser.abstraction.model import AbstractModel
+from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.executors.base import Execution, Executor, Problem
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.campaign.seeds import Inputs
@@ -61,11 +62,11 @@ class LocalExecutor(Executor):
         # Equal inputs, which changes of texts often give, are run once.
         values = {each.digest: each.value for each in made if not each.invalid and each.problem is None}
         runs = run_all(self._system, list(values.values()), limit_seconds=self._limit_seconds)
-        results = dict(zip(values, runs, strict=True))
+        executions = dict(zip(values, executions_of(list(values), runs, self._model), strict=True))
         return [
             Execution(each.digest, each.invalid, problem=each.problem)
             if each.invalid or each.problem is not None
-            else execution(each.digest, results[each.digest], self._model)
+            else executions[each.digest]
             for each in made
         ]
 
@@ -96,23 +97,51 @@ def make(changes: Sequence[Any], value: Any, seed: Any, invalid: Invalid) -> Mad
         return Made(None, "", f"not made: {described(error)}")
 
 
-def execution(digest: str, result: Run | Problem, model: AbstractModel | None) -> Execution:
-    """The execution of an input that was run."""
+def executions_of(
+    digests: Sequence[str], results: Sequence[Run | Problem], model: AbstractModel | None
+) -> list[Execution]:
+    """The executions of inputs that were run together: a GPU projects all of them before any is waited for.
+
+    Each is projected by itself, so that what it visits does not depend on the others, to the last bit.
+    """
+    started = [_start_visits(result, model) for result in results]
+    return [
+        execution(digest, result, model, visits=visits)
+        for digest, result, visits in zip(digests, results, started, strict=True)
+    ]
+
+
+def _start_visits(result: Run | Problem, model: AbstractModel | None) -> Callable[[], Visits] | None:
+    if model is None or isinstance(result, Problem) or result.trace is None:
+        return None
+    with suppress(InputError):  # which `execution` meets again
+        return model.start_visits([result.trace], ["the trace"])
+    return None
+
+
+def execution(
+    digest: str,
+    result: Run | Problem,
+    model: AbstractModel | None,
+    *,
+    visits: Callable[[], Visits] | None = None,
+) -> Execution:
+    """The execution of an input that was run; `visits` finds what it visits where that has been started."""
     if isinstance(result, Problem):
         return Execution(digest, problem=result)
     if refusal := not_storable(result.output):
         return Execution(digest, problem=Problem("crash", refusal))
-    visits, problem = None, None
+    found, problem = None, None
     trace = result.trace if model is None else result.traced
     try:
         if model is not None and trace is not None and is_finite(result.output):
-            visits = model.visits(trace)
+            found = model.visits(trace) if visits is None else visits()
         elif trace is not None and not is_finite(trace.states):
             problem = Problem("not finite", "")
     except InputError as error:  # states that are not finite, or so far out that no cell has a number there
         problem = Problem("not finite", str(error))
     return Execution(
-        digest, output=result.output, doubt=result.doubt, scores=result.scores, visits=visits, problem=problem
+        digest, output=result.output, doubt=result.doubt, scores=result.scores, visits=found, problem=problem
     )
 
 
