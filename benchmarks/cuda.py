@@ -8,6 +8,7 @@ python -m benchmarks.cuda [--steps 44000000]
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -18,6 +19,8 @@ import torch
 import deepcruiser as dc
 from benchmarks.inference import Net
 from benchmarks.timing import line
+from deepcruiser.abstraction.probes import make_probes
+from deepcruiser.abstraction.projections import Fit
 
 GRIDS = (10, 20, 50, 100)
 
@@ -89,7 +92,8 @@ def same_cells() -> None:
         print(f"   projected states that differ in a bit: {differing}", flush=True)
 
 
-def over_bare(net: torch.nn.Module, *, batch_size: int, sequences: int = 2048) -> dict[str, float]:
+def over_bare(net: torch.nn.Module, *, batch_size: int, sequences: int = 2048, warm: bool = True) -> dict[str, float]:
+    """The seconds of bare inference, `profile` and `cover` over sequences of 500 steps, each after a first time."""
     data = list(Slices(sequences, 500))
     system = dc.TorchSystem(net, "lstm", transcribe=lambda letters: letters)
 
@@ -99,7 +103,7 @@ def over_bare(net: torch.nn.Module, *, batch_size: int, sequences: int = 2048) -
             net(torch.stack(data[start : start + batch_size]))
         torch.cuda.synchronize()
 
-    model = dc.profile(system, data, batch_size=batch_size).abstract(20)
+    model = dc.profile(system, data[: sequences // 4], batch_size=batch_size).abstract(20)
     versions: dict[str, Callable[[], object]] = {
         "bare": bare,
         "profile": lambda: dc.profile(system, data, batch_size=batch_size),
@@ -107,7 +111,8 @@ def over_bare(net: torch.nn.Module, *, batch_size: int, sequences: int = 2048) -
     }
     seconds: dict[str, float] = {}
     for name, run in versions.items():
-        run()
+        if warm:
+            run()
         began = time.perf_counter()
         run()
         seconds[name] = time.perf_counter() - began
@@ -117,19 +122,62 @@ def over_bare(net: torch.nn.Module, *, batch_size: int, sequences: int = 2048) -
     return seconds
 
 
-def paper_scale(net: torch.nn.Module, steps: int, *, batch_size: int) -> float:
-    data = Slices(steps // 500, 500)
+def parts(net: torch.nn.Module, *, batch_size: int) -> dict[str, float]:
+    """The seconds of each part of `profile` and `cover` for one batch of 500 steps; nothing overlaps."""
+    data = list(Slices(batch_size, 500))
+    names = [str(position) for position in range(batch_size)]
     system = dc.TorchSystem(net, "lstm", transcribe=lambda letters: letters)
-    began = time.perf_counter()
-    profile = dc.profile(system, data, pca_share=0.02, batch_size=batch_size)
-    profiled = time.perf_counter() - began
-    print(f"   {profile}: {profiled:.1f} s", flush=True)
-    for partitions in GRIDS:
-        began_grid = time.perf_counter()
-        print(f"   {profile.abstract(partitions)}: {time.perf_counter() - began_grid:.1f} s", flush=True)
-    total = time.perf_counter() - began
-    line(f"{profile.origin.steps:,} steps of LSTM-2048, four grids", f"{total:.1f} s", "40 s at 44 million")
-    return total
+    runs = system.run(data)
+    traces = [run.traced for run in runs]
+    fitted = Fit.start(traces, names)()
+    model = dc.profile(system, data, batch_size=batch_size).abstract(20)
+
+    def bare() -> None:
+        with torch.no_grad():
+            net(torch.stack(data))
+
+    versions: dict[str, Callable[[], object]] = {
+        "bare": bare,
+        "run and trace": lambda: system.run(data),
+        "moments": lambda: Fit.start(traces, names)(),
+        "axes": lambda: fitted.projections(3),
+        "projection": lambda: model.projections.project(traces, names),
+        "visits": lambda: model.visits(traces),
+        "probes": lambda: make_probes(system, zip(names, data, strict=True)),
+        "check of the probes": lambda: model.check(system),
+    }
+    seconds: dict[str, float] = {}
+    for name, run in versions.items():
+        for _ in range(3):
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            seconds[name] = min(seconds.get(name, math.inf), time.perf_counter() - began)
+        print(f"   {name}, one batch of {batch_size} x 500 steps: {1e3 * seconds[name]:.1f} ms", flush=True)
+    return seconds
+
+
+def paper_scale(net: torch.nn.Module, steps: int, *, batch_size: int, limit: float = math.inf) -> tuple[int, float]:
+    """The steps profiled and the seconds, with four grids; fewer steps if a part of them says it would take longer."""
+    system = dc.TorchSystem(net, "lstm", transcribe=lambda letters: letters)
+
+    def run(steps: int) -> float:
+        began = time.perf_counter()
+        profile = dc.profile(system, Slices(steps // 500, 500), pca_share=0.02, batch_size=batch_size)
+        print(f"   {profile}: {time.perf_counter() - began:.1f} s", flush=True)
+        for partitions in GRIDS:
+            began_grid = time.perf_counter()
+            print(f"   {profile.abstract(partitions)}: {time.perf_counter() - began_grid:.1f} s", flush=True)
+        return time.perf_counter() - began
+
+    if limit < math.inf:
+        part = steps // 20
+        spent = run(part)
+        steps = min(steps, max(part, int(0.9 * (limit - spent) / spent * part)))
+    total = run(steps)
+    line(f"{steps:,} steps of LSTM-2048, four grids", f"{total:.1f} s", "40 s at 44 million")
+    return steps, total
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import platform
 import tempfile
@@ -33,6 +34,8 @@ from deepcruiser.workers import ProcessWorkers, Workers
 
 #: Inputs for which inference alone is measured.
 _INFERRED = 1024
+#: The seconds that are left.
+Left = Callable[[], float]
 #: Starts workers: what each holds, and how many.
 Start = Callable[[Any, int], Workers[Any]]
 
@@ -185,22 +188,23 @@ def passes(speech: Speech, start: Start, counts: Sequence[int], where: str, repo
         )
 
 
-def shaped(sequences: int, report: Report, *, batch_size: int) -> None:
-    """`profile` and `cover` over bare inference with a network in DeepSpeech's shape, on the GPU."""
+def deepspeech_shaped(
+    sections: Sequence[str], sequences: Sequence[int], steps: int, left: Left, report: Report
+) -> None:
+    """A network in DeepSpeech's shape on the GPU: parts of a batch, `profile` and `cover`, the paper's size."""
     from benchmarks import cuda
 
     torch.set_float32_matmul_precision("high")
     net = cuda.DeepSpeechShaped(torch.Generator().manual_seed(0)).eval().cuda()
-    for name, seconds in cuda.over_bare(net, batch_size=batch_size, sequences=sequences).items():
-        report.add(f"DeepSpeech-shaped, {500 * sequences:,} steps", what=name, seconds=seconds)
-
-
-def paper(steps: int, report: Report, *, batch_size: int) -> None:
-    from benchmarks import cuda
-
-    torch.set_float32_matmul_precision("high")
-    net = cuda.DeepSpeechShaped(torch.Generator().manual_seed(0)).eval().cuda()
-    report.add("paper's size", steps=steps, seconds=cuda.paper_scale(net, steps, batch_size=batch_size))
+    if "parts" in sections:
+        report.add("parts of a batch", **cuda.parts(net, batch_size=256))
+    if "shaped" in sections:
+        for number, count in enumerate(sequences):
+            seconds = cuda.over_bare(net, batch_size=256, sequences=count, warm=number == 0)
+            report.add(f"DeepSpeech-shaped, {500 * count:,} steps", **seconds)
+    if "paper" in sections:
+        done, total = cuda.paper_scale(net, steps, batch_size=256, limit=left())
+        report.add("paper's size", steps=done, seconds=total)
 
 
 @contextmanager
@@ -236,7 +240,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--cluster", action="store_true", help="a Ray cluster on this machine instead of processes")
-    parser.add_argument("--sections", default="", help="of campaign, passes, shaped and paper, separated by commas")
+    parser.add_argument(
+        "--sections", default="", help="of campaign, passes, parts, shaped and paper, separated by commas"
+    )
     parser.add_argument("--workers", default="", help="numbers of workers, separated by commas")
     parser.add_argument("--batches", default="16", help="batch sizes of the campaigns, separated by commas")
     parser.add_argument(
@@ -244,10 +250,16 @@ def main() -> None:
     )
     parser.add_argument("--speech", metavar="FOLDER", help="a corpus to take 100 sounds of 3 to 5 s from")
     parser.add_argument("--system", default="english-letters", help="or english, with its language model")
-    parser.add_argument("--sequences", type=int, default=2048, help="sequences of 500 steps in the section shaped")
+    parser.add_argument("--sequences", default="2048,8192", help="sequences of 500 steps in the section shaped")
     parser.add_argument("--steps", type=int, default=44_000_000, help="steps in the section paper")
+    parser.add_argument("--limit", type=float, default=math.inf, help="seconds; the section paper has fewer steps then")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file for all figures")
     given = parser.parse_args()
+    began = time.perf_counter()
+
+    def left() -> float:
+        return float(given.limit) - (time.perf_counter() - began)
+
     cores, on_gpu = os.cpu_count() or 1, given.device != "cpu"
     machine = torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine()
     print(f"{machine}, {cores} cores, torch {torch.__version__}, numpy {np.__version__}", flush=True)
@@ -255,7 +267,7 @@ def main() -> None:
     sections = (
         given.sections.split(",")
         if given.sections
-        else ["campaign", "passes", *(["shaped", "paper"] if on_gpu else [])]
+        else ["campaign", "passes", *(["parts", "shaped", "paper"] if on_gpu else [])]
     )
     batches = [int(size) for size in given.batches.split(",")]
     if given.cluster:
@@ -274,10 +286,9 @@ def main() -> None:
                 campaign(speech, start, count, size, runs, given.device, report, min(count, cores))
     if "passes" in sections:
         passes(speech, start, counts, given.device, report)
-    if "shaped" in sections:
-        shaped(given.sequences, report, batch_size=256)
-    if "paper" in sections:
-        paper(given.steps, report, batch_size=256)
+    if on_gpu:
+        sizes = [int(size) for size in given.sequences.split(",")]
+        deepspeech_shaped(sections, sizes, given.steps, left, report)
 
 
 if __name__ == "__main__":
