@@ -7,6 +7,7 @@ import json
 import lzma
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,11 @@ import torch
 import deepcruiser as dc
 from deepcruiser.decoding.beam import ctc_beam, has_beam_search
 from deepcruiser.decoding.language_model import read_language_model
+from deepcruiser.evaluate.campaigns import Matched
+from deepcruiser.systems.builtin.speech import SEEDS, WEIGHTS
 from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE, Recogniser, Shape
-from training import eesen, language_model, shapes, synthesise, texts, train, voices
+from deepcruiser.transformations.severity import severity
+from training import eesen, harden, language_model, shapes, synthesise, texts, train, voices
 from training.graphs import Graphs, Scores
 from training.pool import Pool
 from training.prepare import is_held_out, main, pcm, speaker
@@ -176,6 +180,55 @@ def test_a_small_eesen_network_is_trained_and_written(tmp_path: Path, monkeypatc
     system = dc.EesenSystem(tmp_path / "run/final.nnet", features="librispeech")
     heard = [run.output for run in system.run([sample.input for sample in held])]
     assert sum(one == sample.text for one, sample in zip(heard, held, strict=True)) > 4
+
+
+def test_hardening_compares_failing_tests_with_random_mutants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts_of = dict(line.split("\t") for line in (SEEDS / "transcripts.tsv").read_text().splitlines())
+    for name, chosen in (("train", sorted(texts_of)[::4]), ("held", sorted(texts_of)[1::12])):
+        (tmp_path / name).mkdir()
+        for file in chosen:
+            shutil.copy(SEEDS / file, tmp_path / name)
+        lines = [f"{file}\t{texts_of[file]}\n" for file in chosen]
+        (tmp_path / name / "transcripts.tsv").write_text("".join(lines))
+    command = ["harden", f"{tmp_path}/train", "--held", f"{tmp_path}/held", "-o", f"{tmp_path}/run"]
+    command += "--severity hard --train-runs 64 --updates 2 --batch-seconds 8".split()
+    command += "--repeats 1 --seeds 4 --runs 16 --campaigns 1".split()
+    monkeypatch.setattr("sys.argv", command)
+    harden.main()
+    table = capsys.readouterr().out
+    result = json.loads((tmp_path / "run/harden.json").read_text())
+    assert [row["arm"] for row in result["networks"]] == ["as it is", "random mutants", "failing tests"]
+    assert all(f"| {row['arm']} | 1 |" in table for row in result["networks"])
+    assert 0 < result["sizes"]["failing tests"] <= 64
+    assert result["sizes"]["seeds"] <= 4
+    shards = {name: read_shard(tmp_path / f"run/data/{name}.000.json") for name in ("clean", "failing", "random")}
+    (failing, failing_sound), (random, random_sound) = shards["failing"], shards["random"]
+    assert len(failing) == len(random) == result["sizes"]["failing tests"]
+    assert failing_sound.shape != random_sound.shape or (failing_sound != random_sound).any()
+    weights = [(tmp_path / f"run/{name}-0.safetensors").read_bytes() for name in ("failing", "random")]
+    assert len({*weights, WEIGHTS.read_bytes()}) == 3
+    harden.main()  # it goes on where it stopped: at the end
+    assert json.loads((tmp_path / "run/harden.json").read_text()) == result
+
+
+def test_random_mutants_are_as_severe_as_the_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = dc.Sample("a", sorted(SEEDS.glob("*.opus"))[0], "a text")
+    recipe = (dc.transformations.PitchShift(2.0), dc.transformations.ChangeSpeed(1.1))
+    drawn: list[tuple[Any, ...]] = []
+    changes_of = Matched.changes
+
+    def noted(self: Matched, number: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        drawn.append(changes_of(self, number, rng))
+        return drawn[-1]
+
+    monkeypatch.setattr(Matched, "changes", noted)
+    mutants = harden.random_mutants([recipe] * 6, [sample], np.random.default_rng(0))
+    assert [text for text, _ in mutants] == ["a text"] * 6
+    assert len({audio.samples.tobytes() for _, audio in mutants}) > 1
+    assert all(len(changes) == 2 for changes in drawn)
+    assert np.allclose([severity(changes) for changes in drawn], severity(recipe), atol=0.15)
 
 
 @pytest.mark.cuda

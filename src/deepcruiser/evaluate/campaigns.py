@@ -253,12 +253,15 @@ class Matched(Scheduler):
         seeds = [test for test in queue.live if not test.recipe]
         plan = []
         for number in range(first, first + size if seeds else first):
-            changes, severity = self._targets[(number - 1) % len(self._targets)]
             seed = seeds[rng.integers(len(seeds))]
-            nothing = np.zeros(_CANDIDATES)
-            candidates = self._drawing.draw([0] * _CANDIDATES, nothing, np.full(_CANDIDATES, changes), rng)
-            off = np.abs(candidates.severity - severity) + 100.0 * np.abs(candidates.count - changes)
-            made = self._drawing.make(candidates, int(off.argmin()), rng)
-            plan.append(Mutant(number, seed.number, seed.seed, (), made))
+            plan.append(Mutant(number, seed.number, seed.seed, (), self.changes(number, rng)))
             seed.picked += 1
         return tuple(plan)
+
+    def changes(self, number: int, rng: np.random.Generator) -> tuple[Any, ...]:
+        """The changes of mutant `number`."""
+        count, wanted = self._targets[(number - 1) % len(self._targets)]
+        nothing = np.zeros(_CANDIDATES)
+        candidates = self._drawing.draw([0] * _CANDIDATES, nothing, np.full(_CANDIDATES, count), rng)
+        off = np.abs(candidates.severity - wanted) + 100.0 * np.abs(candidates.count - count)
+        return self._drawing.make(candidates, int(off.argmin()), rng)
