@@ -1,4 +1,4 @@
-"""What checking a run costs, over the inference that made it, with the recogniser in the box."""
+"""What checking a run costs, over the inference that made it, with the built-in recogniser."""
 
 from __future__ import annotations
 

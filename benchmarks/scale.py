@@ -1,6 +1,6 @@
 """Campaigns, `profile` and `cover` on all cores, on a GPU and on a cluster, beside what limits them.
 
-python -m benchmarks.scale                                   the recogniser in the box on 1, 2 and all cores
+python -m benchmarks.scale                                   the built-in recogniser on 1, 2 and all cores
 python -m benchmarks.scale --device cuda                     the same on a GPU, and networks in DeepSpeech's shape
 python -m benchmarks.scale --cluster                         a Ray cluster on this machine, of one node and of two
 
@@ -209,7 +209,7 @@ def deepspeech_shaped(
 
 @contextmanager
 def ray_cluster(cpus: int) -> Iterator[Any]:
-    """A Ray cluster on this machine, of one node with so many CPUs."""
+    """A Ray cluster on this machine, of one node with this number of CPUs."""
     from ray.cluster_utils import Cluster
 
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

@@ -1,4 +1,4 @@
-"""Sounds of about 4 s and workers that hold the recogniser in the box, for `benchmarks.scale`."""
+"""Sounds of about 4 s and workers that hold the built-in recogniser, for `benchmarks.scale`."""
 
 from __future__ import annotations
 

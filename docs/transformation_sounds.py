@@ -1,6 +1,6 @@
 """What each transformation does to a sentence, to hear and to see: python -m docs.transformation_sounds
 
-Writes docs/sounds/NAME.ogg and NAME.png for a recording of the recogniser in the box.
+Writes docs/sounds/NAME.ogg and NAME.png for a recording of the built-in recogniser.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ def test_a_campaign_that_has_only_begun(tmp_path: Path) -> None:
     with Store.open(tmp_path, write=True) as store:
         store.configure(dc.CampaignSpec(seed=3), {"system": "another"})
     with pytest.raises(
-        dc.FileError, match=f"^the campaign in '{tmp_path}' has not started: its seeds were not run yet$"
+        dc.FileError, match=f"^the campaign in '{tmp_path}' has not started: its seeds have not been run yet$"
     ):
         dc.CampaignRecord.open(tmp_path)
     assert len(toy.campaign(tmp_path).runs) == 64  # and so nothing holds it to that seed

@@ -1,4 +1,4 @@
-"""`deepcruiser demo`: from the recogniser in the box to a report, and back to a failing test."""
+"""`deepcruiser demo`: from the built-in recogniser to a report, and back to a failing test."""
 
 from __future__ import annotations
 

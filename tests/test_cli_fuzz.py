@@ -200,7 +200,7 @@ def test_sounds(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> No
         ("--range snr_db=1,2", "is not of the form AddWhiteNoise.snr_db=25,40"),
         ("--range AddWhiteNoise.snr_db=5", "is not of the form"),
         ("--range AddWhiteNoise.loudness=1,2", "draws no 'loudness'"),
-        ("--range AddWhiteNoise.snr_db=40,25", "must begin with the least"),
+        ("--range AddWhiteNoise.snr_db=40,25", "must start with the smaller number"),
         ("--range Reverb.rt60_seconds=1,2", "ranges for Reverb"),
     ],
 )

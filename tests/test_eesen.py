@@ -259,7 +259,7 @@ def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:
     [
         (b"", "needed <Nnet>, not the end of the file"),
         (b"hello there", r"bad\.nnet is not a network of EESEN: such a file begins with <Nnet>"),
-        (b"<Nnet> </Nnet> \n", "bad.nnet has nothing recurrent"),
+        (b"<Nnet> </Nnet> \n", "bad.nnet has no recurrent layer"),
         (b"<Nnet> <Gru> <InputDim> 3 ", "'<Gru>' is not a layer that EESEN has"),
         (b"<Nnet> <Lstm> <InputDim> 3 <OutputDim> 4 ", "byte 41: a layer needs <InputDim> and <CellDim> first"),
         (b"<Nnet> <Lstm> <InputDim> 3 <CellDim> 0 ", "a layer cannot make 0 values of 3"),

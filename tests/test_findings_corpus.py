@@ -77,7 +77,7 @@ def test_wrong_use(record: CampaignRecord, tmp_path: Path) -> None:
         export_failures(tmp_path / "train", record, manifest="xml")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
-    with pytest.raises(dc.FileError, match="is there already; use a new folder"):
+    with pytest.raises(dc.FileError, match="it already exists; use a new folder"):
         export_queue(tmp_path / "full", record)
     record.inputs.seeds._items.clear()
     with pytest.raises(dc.InputError, match="no seed"):

@@ -94,7 +94,7 @@ def test_nothing_to_cover_with() -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """On the recogniser in the box: any four of its recordings, and a list of files that reads back."""
+    """On the built-in recogniser: any four of its recordings, and a list of files that reads back."""
     runner = CliRunner()
     corpus = dc.read_corpus(_recordings(tmp_path / "tests"))
     system = dc.load_system("english")

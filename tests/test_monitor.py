@@ -252,7 +252,7 @@ def test_few_inputs_are_warned_of_with_the_interval() -> None:
         dc.Monitor(model()).calibrate(Reader(), CLEAN[:1])
     with pytest.raises(dc.InputError, match=r"above 0 and below 1, such as 0\.01, not 1"):
         calibrated(alarm_rate=1)
-    with pytest.raises(dc.InputError, match="does not know what is usual"):
+    with pytest.raises(dc.InputError, match="the monitor is not calibrated"):
         dc.Monitor(model()).check(Reader().run(CLEAN[:1])[0])
 
 

@@ -320,7 +320,7 @@ def test_the_command_line(program: list[str], tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(other)
     result = CliRunner().invoke(main, ["replay", "../run"])
     assert result.exit_code == 1, result.output
-    assert "gave the same as before in everything compared" in result.output
+    assert "are the same as before in everything compared" in result.output
     assert "states are not compared" not in result.output
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, [*given[:-1], "guided", "--runs", "8"])

@@ -186,7 +186,7 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         sound(here / "speech" / f"{number}.wav", seconds=0.5)
     failed = deepcruiser("init", "recogniser.py:net", "--data", "speech")
     assert "cannot run the first 2 inputs" in failed.stderr
-    assert "mend recogniser_system.py, then run deepcruiser init recogniser_system.py:system" in failed.stderr
+    assert "correct recogniser_system.py, then run deepcruiser init recogniser_system.py:system" in failed.stderr
     assert "recorded: encoder.lstm; the last one" in (here / "recogniser_system.py").read_text()
     assert not (here / "deepcruiser.toml").exists()
     (here / "recogniser_system.py").unlink()
@@ -209,7 +209,7 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     assert "deepcruiser init recogniser.py:make does it" in refused.stderr
     said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
-    assert "note: the answers are the bare output of the network: give --transcribe" in said
+    assert "note: the answers are the raw output of the network; give --transcribe" in said
     forget()
 
 

@@ -104,7 +104,7 @@ def test_bombs_and_twins_are_refused(model: Path, tmp_path: Path) -> None:
         dc.AbstractModel.load(rewritten(model, tmp_path / "a.model", compress=True))
     with pytest.warns(UserWarning, match="Duplicate"), zipfile.ZipFile(model, "a") as archive:
         archive.writestr("count.npy", b"")
-    with pytest.raises(dc.FileError, match="there twice"):
+    with pytest.raises(dc.FileError, match="the same part twice"):
         dc.AbstractModel.load(model)
 
 

@@ -1,4 +1,4 @@
-"""The recogniser in the box."""
+"""The built-in recogniser."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dc.FileError, match="there is no file"):
         English(weights=tmp_path / "none.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(WEIGHTS.read_bytes()[:1000])
-    with pytest.raises(dc.FileError, match="no whole safetensors"):
+    with pytest.raises(dc.FileError, match="not a safetensors file"):
         English(weights=tmp_path / "cut.safetensors")
 
 

@@ -145,7 +145,7 @@ def test_a_sample_is_a_share(sample: float) -> None:
 
 
 def test_a_sample_without_a_sequence() -> None:
-    with pytest.raises(dc.InputError, match=r"a sample of 1e-09 of 3 sequences has none: give a larger sample"):
+    with pytest.raises(dc.InputError, match=r"a sample of 1e-09 of 3 sequences is empty: use a larger sample"):
         dc.profile(Echo(), arrays(3), sample=1e-9)
 
 

@@ -151,7 +151,7 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
     with pytest.raises(dc.FileError, match=r"cannot read '.*none.pt': no such file"):
         dc.TorchScriptSystem(tmp_path / "none.pt")
     torch.save(Net().state_dict(), tmp_path / "weights.pt")
-    with pytest.raises(dc.FileError, match=r"is no TorchScript file that PyTorch .* reads, or it is damaged"):
+    with pytest.raises(dc.FileError, match=r"is damaged, or not a TorchScript file that PyTorch .* can read"):
         dc.TorchScriptSystem(tmp_path / "weights.pt")
 
 

@@ -1,4 +1,4 @@
-"""The code that trained the recogniser in the box, on a network and a corpus of a few seconds."""
+"""The code that trained the built-in recogniser, on a network and a corpus of a few seconds."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def test_drawing_uses_nothing_but_its_generator() -> None:
         (lambda: AddBackgroundNoise(7, 0, 20), "AddBackgroundNoise: recording must be a text, not 7"),  # type: ignore[arg-type]
         (lambda: AddWhiteNoise.draw(np.random.default_rng(0), snr=(1, 2)), "draws no 'snr'; its ranges are: snr_db"),
         (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=3), "must be two numbers"),
-        (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=(3, 1)), "must begin with the least"),
+        (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=(3, 1)), "must start with the smaller number"),
         (lambda: ChangeVolume.draw(np.random.default_rng(0), gain_db=(0, 500)), "from -120 to 120, not 500"),
         (lambda: AddBackgroundNoise.draw(np.random.default_rng(0)), "needs a folder of recordings"),
         (lambda: AddBackgroundNoise.draw(np.random.default_rng(0), folder=Path("no")), "there are no recordings"),

@@ -1,1 +1,1 @@
-"""How the recogniser in the box was made: corpora, synthetic speech, training, evaluation; see README.md."""
+"""How the built-in recogniser was made: corpora, synthetic speech, training, evaluation; see README.md."""

@@ -1,7 +1,7 @@
 """Make the audio of the demo: python -m training.demo_audio -o src/deepcruiser/systems/builtin/speech/data/demo
 
 `seeds` are what the demo changes: sentences of demo_sentences.txt, each said by five of ten voices, at one of three
-paces each, and transcribed by the recogniser in the box (`english`) from the compressed file. 20 that are not
+paces each, and transcribed by the built-in recogniser (`english`) from the compressed file. 20 that are not
 recognised without an error are chosen by lot, so that the demo also has ordinary tests; and from the other sentences
 120 that are, first those of sentences with the most errors in other voices, which are close to failing. Each sentence
 is chosen once, each time in the voice chosen least so far. A sentence that is once written with other spaces ("sun

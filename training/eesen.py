@@ -36,7 +36,7 @@ RECIPE = "librispeech"
 SPACE = "<SPACE>"
 BATCH = 32
 RATE, WARM_SHARE = 5e-3, 0.05
-#: Every so many speakers, one is held out.
+#: One speaker in this many is held out.
 HELD_EVERY = 8
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from training.shards import is_plain
 
-#: One text in so many is never spoken in training, but tested with.
+#: One text in this many is kept out of training, to test with.
 HELD_OUT = 200
 #: Written one way and said another, or said in more than one.
 DOUBTFUL = {"mr", "mrs", "ms", "dr", "st", "etc", "vs", "jr", "co", "ltd", "lb", "ft", "ii", "iii", "iv", "vi", "xii"}

@@ -184,7 +184,7 @@ def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDAr
                     f"cannot read {path}: its rate is {rate:,} Hz; {RATES[0]} to {RATES[1]:,} Hz can be read"
                 )
             if wrong := contradiction(path, raw, file.extra_info, frames=file.frames):
-                raise FileError(f"cannot read {path}: {wrong}; make it again, or convert it")
+                raise FileError(f"cannot read {path}: {wrong}; record it again, or convert it")
             start = round(offset * rate)
             if start and start >= file.frames:
                 raise FileError(f"cannot read {path} from {offset} s on: it ends at {file.frames / rate:.2f} s")

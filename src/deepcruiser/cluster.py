@@ -73,7 +73,7 @@ def connect(address: str) -> Any:
     except ImportError:
         raise InputError("a cluster needs Ray: pip install 'deepcruiser[ray]'") from None
     try:
-        if address != "auto":  # Ray would go on trying for minutes
+        if address != "auto":  # Ray would keep trying for minutes
             host, _, port = address.rpartition(":")
             socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)

@@ -161,7 +161,7 @@ def _start(
     try:
         runs = checked_runs(system, system.run([inputs[i][1] for i in positions]), len(positions))
     except SystemExit as error:
-        raise InputError(f"{system!r} ended the program with sys.exit({error.code!r}): remove that") from error
+        raise InputError(f"{system!r} called sys.exit({error.code!r}): remove that call") from error
     reduced = reduce([inputs[i][0] for i in positions], runs)
     steps = sum(len(run.traced) for run in runs)
     return _Batch(inputs, positions, results, reduced if callable(reduced) else lambda: reduced, steps)

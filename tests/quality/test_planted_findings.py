@@ -40,7 +40,7 @@ ONE: dict[str, Any] = {"scheduler": Component("rarity", {"pick": "thompson"}), "
 
 
 class Damaged:
-    """The recogniser in the box with a front end that hears nothing where one low band is too soft."""
+    """The built-in recogniser with a front end that hears nothing where one low band is too soft."""
 
     fingerprint = "damaged at 60 to 120 Hz"
 

@@ -75,7 +75,7 @@ def model(seed: int = 0) -> dc.AbstractModel:
 
 
 def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.CampaignRecord:
-    """A campaign on the reader, made in this process unless told otherwise."""
+    """A campaign on the reader, made in this process by default."""
     options = {
         "oracle": dc.Disagreement(),
         "mutations": MUTATIONS,

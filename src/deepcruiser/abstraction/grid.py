@@ -49,7 +49,7 @@ class Grid:
     def check(self, codes: IntArray) -> None:
         """Refuse bounds that are not bounds, and codes of cells outside of them, as in a damaged or made-up file."""
         if not (np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower <= self.upper)).all():
-            raise ValueError("the bounds of a grid are not finite, or the lower ones above the upper ones")
+            raise ValueError("the bounds of the grid are not finite, or a lower bound is above its upper bound")
         cells = self.decode(codes)
         if len(codes) and (codes.min() < 0 or not self.within(cells).all() or (self.encode(cells) != codes).any()):
             raise ValueError("it has cells outside of its grid")

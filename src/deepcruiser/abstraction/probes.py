@@ -142,7 +142,7 @@ def check_system(system: System, origin: Origin, probes: Sequence[Probe]) -> Non
     origin.check(system)
     change = changed(system, probes)
     if change is not None and change.part in ("features", "network"):
-        raise MismatchError(f"since profiling, {change}; use what was profiled, or profile this system")
+        raise MismatchError(f"since profiling, {change}; use the system that was profiled, or profile this one")
 
 
 def _readable(items: Iterable[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:

@@ -60,7 +60,7 @@ class Profile:
         input_components: int | None = None,
         projections: Projections | None = None,
     ) -> Profile:
-        """Profile traces that are at hand; the projections are fitted on all of them, unless some are given."""
+        """Profile traces that already exist; the projections are fitted on all of them, unless some are given."""
         traces = list(traces)
         if not traces:
             raise InputError("there are no traces to profile: at least one is needed")
@@ -187,7 +187,7 @@ class Profile:
         with archive.contents_of(path, "profile"):
             states, inputs, lengths = arrays["states"], arrays["inputs"], arrays["lengths"]
             if lengths.dtype != np.int64 or lengths.ndim != 1 or (len(lengths) and lengths.min() < 0):
-                raise ValueError("the lengths of the traces are not whole numbers from 0 on")
+                raise ValueError("the lengths of the traces are not whole numbers of at least 0")
             if (len(states), len(inputs)) != (int(lengths.sum()) + len(lengths), int(lengths.sum())):
                 raise ValueError(f"{len(states)} states and {len(inputs)} inputs for {len(lengths)} traces")
             names = tuple(map(str, about.get("names", ())))

@@ -135,5 +135,5 @@ def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple
 
     count = sum(sampled(name) for name, _ in named(data))
     if not count:
-        raise InputError(f"a sample of {sample} of {size:,} sequences has none: give a larger sample or another seed")
+        raise InputError(f"a sample of {sample} of {size:,} sequences is empty: use a larger sample or another seed")
     return sampled, count

@@ -102,7 +102,7 @@ def fuzz(
     workers = max(1, (os.cpu_count() or 1) // 2) if workers is None else workers
     if spec.limit_seconds is not None and not hasattr(signal, "setitimer"):
         message = f"on this operating system only programs (process: ...) are ended after {spec.limit_seconds:g} s"
-        warnings.warn(f"{message}, and a network that hangs holds the campaign up", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"{message}, so a network that hangs stops the campaign", RuntimeWarning, stacklevel=2)
     if isinstance(workers, int) and workers < 0:
         raise InputError(f"workers must be at least 0, not {workers}")
     if model is not None:
@@ -113,7 +113,7 @@ def fuzz(
     if unknown_names := sorted(set(leave_out) - set(inputs.seeds)):
         raise InputError(
             f"the seed {unknown_names[0]!r} is to be left out, but none of the {len(inputs.seeds):,} seeds has that "
-            "name: mend the list of seeds to leave out"
+            "name: correct the list of seeds to leave out"
         )
     state = State(model, guide, mutations, spec.build_scheduler(mutations))
     with watching_share() as show, Store.open(folder, write=True) as store, _interruptions() as interrupted:

@@ -2,7 +2,7 @@
 
 For each mutant it draws candidates at random, scores each with a model that it learned from the runs so far, and takes
 the best. While failures are rare it learns from the distance to failure. Everything that it knows follows from the
-events of the campaign, in their order, so a campaign that is resumed goes on with the same weights.
+events of the campaign, in their order, so a resumed campaign continues with the same weights.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def _judging(oracle: Oracle, mutant: Mutant) -> Iterator[None]:
             raise type(error)(f"{what} cannot be judged: {error}") from None
         raise InputError(
             f"{what} cannot be judged, because the oracle {type(oracle).__name__} raised {described(error)}; "
-            f"what was judged before is saved, so mend the oracle and run the same command again"
+            f"what was judged before is saved, so fix the oracle and run the same command again"
         ) from error
 
 

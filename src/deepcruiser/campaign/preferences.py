@@ -18,7 +18,7 @@ from deepcruiser.transformations.severity import parameters, severity
 
 #: Fewer runs say nothing.
 LEAST_RUNS = 64
-#: The first quarter of the runs is compared with the last, but never more than so many runs.
+#: The first quarter of the runs is compared with the last, but never more than this number of runs.
 _MOST_RUNS = 1000
 #: A share that grew by less than this factor is no preference.
 _GROWN = 1.25

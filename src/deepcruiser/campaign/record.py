@@ -89,7 +89,7 @@ class CampaignRecord:
             moments = store.moments()
             if store.meta("spec") is None or not moments:
                 raise FileError(
-                    f"the campaign in {os.fspath(self.folder)!r} has not started: its seeds were not run yet"
+                    f"the campaign in {os.fspath(self.folder)!r} has not started: its seeds have not been run yet"
                 )
             stopped, at_work = store.meta("stopped"), store.is_at_work()
             self.stopped = stopped or ""

@@ -92,7 +92,7 @@ class Inputs:
             self._recent.popitem(last=False)
 
     def keep(self, seed: str, recipe: Recipe) -> None:
-        """Hold the input of a new test of the queue, if it is still at hand."""
+        """Hold the input of a new test of the queue, if it is still in memory."""
         if (seed, recipe) in self._recent:
             self._hold(seed, recipe, self._recent[seed, recipe])
 

@@ -41,7 +41,7 @@ ORACLES: tuple[tuple[type[Any], str, str | None], ...] = (
 )
 #: By default, an answer fails if its word error rate exceeds this.
 WER_ABOVE = 0.3
-#: Unless told otherwise, these differences are not errors.
+#: By default, these differences are not errors.
 NORMALISE = ("case", "spacing")
 
 

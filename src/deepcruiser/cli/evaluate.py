@@ -34,9 +34,9 @@ seeds_and_mutants = options.together(
     ),
 )
 
-#: The runs of a campaign, unless told otherwise.
+#: The runs of a campaign, by default.
 RUNS = 256
-#: The arms of `schedulers`, unless told otherwise.
+#: The arms of `schedulers`, by default.
 ARMS = ("learned", "matched", "chains", "one-change", "one-change-kept", "rarity-thompson")
 
 campaign_options = options.together(

@@ -126,7 +126,7 @@ def _named(text: str) -> tuple[str, Any]:
 
 
 def _victim(system: System) -> Victim | None:
-    """The recogniser in the box with its gradients; no other system is attacked."""
+    """The built-in recogniser with its gradients; no other system is attacked."""
     from deepcruiser.evaluate.attack import Victim
     from deepcruiser.systems.builtin.speech.network import ALPHABET, RATE
     from deepcruiser.systems.builtin.speech.recogniser import English

@@ -27,7 +27,7 @@ campaign_options = options.together(
         "--suite",
         metavar="FOLDER",
         type=click.Path(path_type=Path),
-        help="Write a regression suite there, one test per finding, or extend the suite that is there.",
+        help="Write a regression suite there, one test per finding, or extend an existing suite.",
     ),
     click.option(
         "--queue",
@@ -112,9 +112,9 @@ def export(
             raise click.UsageError("--manifest needs -o FOLDER")
         summary = export_tests(source, output, manifest=manifest, minimise=None, device=device, **sources)
     elif source.is_dir():
-        raise click.UsageError("the tests of a campaign can be written: give --suite, --queue or --manifest")
+        raise click.UsageError("for a campaign, give --suite, --queue or --manifest")
     elif partitions is None or output is None:
-        raise click.UsageError("the model of a profile needs --partitions and -o FILE")
+        raise click.UsageError("for a profile, give --partitions and -o FILE")
     else:
         model = Profile.load(source).abstract(partitions, input_partitions=input_partitions)
         if output.suffix == ".model":

@@ -28,7 +28,7 @@ from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.results import explain
 from deepcruiser.report.format import counted
 
-#: The worst test of this many findings is shrunk, unless told otherwise.
+#: The worst test of this many findings is shrunk, by default.
 SHRUNK = 20
 
 

@@ -122,7 +122,7 @@ GROUPS = {
     type=click.Choice(list(PICK)),
     help="How the transformation is chosen, with a --scheduler that makes one change at a time.",
 )
-@click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, whatever it sounds like.")
+@click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, even an invalid one.")
 @click.option(
     "--keep-failing-seeds", is_flag=True, show_default=False, help="Also use seeds that the system already gets wrong."
 )

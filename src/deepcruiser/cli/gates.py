@@ -9,7 +9,7 @@ from deepcruiser.cli.options import Fraction, together
 from deepcruiser.cli.output import WRONG_SEEDS
 from deepcruiser.findings.cluster import Findings
 
-#: Without failing tests, and unless told otherwise, this part of the seeds may be wrong.
+#: Without failing tests, this part of the seeds may be wrong, by default.
 _USUAL = 0.5
 
 

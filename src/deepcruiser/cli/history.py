@@ -33,7 +33,7 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
 
     The folders are in the order of the versions, the oldest first. A finding is the same in two versions if the error
     and the change that causes it are. Failures and coverage are compared after as many runs as all campaigns have.
-    What is fixed did not come again in as many runs: its regression test makes sure.
+    A finding counts as fixed if it did not come up again within that number of runs; its regression test makes sure.
 
     Exit status: 0 done, 1 findings that --fail-on names, 2 wrong use.
     """

@@ -67,7 +67,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     In a terminal, init asks for --data, --features and --transcribe where they are needed and were not given.
     """
     if Path(PROJECT).exists():
-        raise FileError(f"there is a {PROJECT} in this folder already: edit it, or remove it first")
+        raise FileError(f"this folder already has a {PROJECT}: edit it, or remove it first")
     ask = sys.stdin.isatty() and not as_json
     if builtin.is_built_in(source):
         data, train = data or source, train or (f"{source}:profile" if source == "english" else source)
@@ -86,7 +86,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         source = f"{name}:system"
     try:
         system = system_from(source)
-    except DeepCruiserError:  # of a damaged network, say: there is nothing to mend in the wrapper
+    except DeepCruiserError:  # of a damaged network, say: there is nothing to correct in the wrapper
         if adapter:
             Path(name).unlink()
         raise
@@ -97,8 +97,8 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         raise InputError(
             f"{source} cannot run the first {len(items)} inputs: {kind}{error}"
             + (
-                f"; mend {name}, then run deepcruiser init {source} --data {data}; or remove it, and give --features "
-                "and --transcribe"
+                f"; correct {name}, then run deepcruiser init {source} --data {data}; or remove it, and give "
+                "--features and --transcribe"
                 if adapter
                 else ""
             )
@@ -113,9 +113,9 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     texts = [getattr(item, "text", None) for item in items]
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
         if adapter and not given["transcribe"]:
-            say("note: the answers are the bare output of the network: give --transcribe, from it to a text or label")
+            say("note: the answers are the raw output of the network; give --transcribe to make a text or label of it")
         elif not builtin.is_built_in(source):
-            say("note: none of these answers is right; are rate, features and transcribe those of the training?")
+            say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, which then cover everything")
     say(f"Wrote {PROJECT}{f' and {name}' if adapter else ''}. Next: deepcruiser profile, then cover, then fuzz")

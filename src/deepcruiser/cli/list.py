@@ -26,7 +26,7 @@ Rows = Iterable[tuple[str, str, str]]
 @click.argument("what", type=click.Choice(["transformations", "systems", "criteria", "schedulers"]), required=False)
 @options.json_output()
 def list(what: str | None, as_json: bool) -> None:  # noqa: A001 (the name of the command)
-    """List transformations, systems, criteria and schedulers, with what each of them is.
+    """List transformations, systems, criteria and schedulers, each with a line about it.
 
     \b
     deepcruiser list
@@ -45,7 +45,7 @@ def list(what: str | None, as_json: bool) -> None:  # noqa: A001 (the name of th
 
 
 def _transformations() -> Rows:
-    groups = {"the paper's, used unless told otherwise": PAPER, "beyond the paper": EXTRA}
+    groups = {"the paper's (the default)": PAPER, "beyond the paper": EXTRA}
     groups |= {"of texts, --mutations text": Mutations.text().kinds}
     groups |= {"of series, --mutations series": Mutations.series().kinds}
     for group, kinds in groups.items():

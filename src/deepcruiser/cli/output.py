@@ -61,7 +61,7 @@ def end_with_status(command: Callable[[], Any]) -> None:
 def _fail(message: str, *, word: str = "error: ", status: int = WRONG_USE) -> int:
     try:
         say(word + message, err=True)
-    except (OSError, DeepCruiserError):  # nobody can be told but by the status
+    except (OSError, DeepCruiserError):  # only the exit status can still report it
         _mute()
     return status
 

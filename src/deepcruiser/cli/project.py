@@ -1,4 +1,4 @@
-"""The project file: what a campaign is made of, once, instead of options of every command.
+"""The project file: the settings of a campaign in one place, instead of options on every command.
 
 `deepcruiser.toml`, or the table `tool.deepcruiser` of `pyproject.toml`, in the current folder. Its keys are the fields
 of `CampaignSpec` and those of `OWN`. Tables in `targets` hold the same keys, for several networks in one project.

@@ -113,7 +113,7 @@ def replay(
         say(f"there are no failing tests in {folder}")
     elif len(results) > 1:
         same = sum(not result.differences for _, result in results)
-        say(f"{failing:,} of {len(results):,} fail; {same:,} gave the same as before in everything compared")
+        say(f"{failing:,} of {len(results):,} fail; {same:,} are the same as before in everything compared")
     raise click.exceptions.Exit(1 if failing else 0)
 
 
@@ -132,7 +132,7 @@ class Opened:
 
 
 def open_campaign(folder: Path, *, device: str = "cpu", **sources: str | None) -> Opened:
-    """Open a campaign with what it was made of; `sources` says where system, data or mutations are now."""
+    """Open a campaign with its system and data; `sources` says where system, data or mutations are now."""
     stored = CampaignRecord.open(folder)
     changes = {name: value for name, value in sources.items() if value is not None}
     if "mutations" in changes:

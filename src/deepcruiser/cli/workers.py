@@ -66,7 +66,7 @@ class SystemLoader:
         torch.set_num_threads(1)
         system = system_from(self.name, device=device_for(self.device, number))
         if str(getattr(system, "fingerprint", "")) != self.fingerprint:
-            raise MismatchError(f"a worker made another network from {self.name!r}: are files or versions different?")
+            raise MismatchError(f"a worker loaded another network from {self.name!r}: do its files or versions differ?")
         return system
 
 

@@ -114,7 +114,7 @@ class Budget:
             raise InputError(f"--minutes must be above 0, not {self.minutes:g}")
 
     def spent(self, runs: int, seconds: float) -> bool:
-        """Whether so many runs, which took so long, are enough."""
+        """Whether this number of runs, which took this long, is enough."""
         over = self.minutes is not None and seconds >= 60 * self.minutes
         return over or (self.runs is not None and runs >= self.runs)
 

@@ -113,7 +113,7 @@ def fitted(evidence: Evidence, sets: Sets, monitor: Monitor) -> Monitor | None:
 def contrasts(
     evidence: Evidence, sets: Sets, monitor: Monitor, others: Mapping[str, Monitor] | None = None
 ) -> list[Contrast]:
-    """What is to be told from what."""
+    """The contrasts: which inputs should be told apart."""
     bad = [each for each in sets.tests if each.item.text and wrong(evidence, each.item.text, each)]
     right = [each for each in sets.tests if each.item.text and not wrong(evidence, each.item.text, each)]
     pairs = [(f"answers with more than {percent(evidence.wer_above)} wrong words", bad, right)]

@@ -117,7 +117,7 @@ def run_sets(evidence: Evidence) -> Sets:
     fresh = run([item for item in clean if not half(item.cluster, seed)], "other clean inputs")
     test_items = items(evidence.tests, longest=longest, limit=10**9, seed=seed)
     if not any(item.text for item in test_items):
-        raise InputError("the test data have no texts, so nobody knows which answers are wrong: give some that do")
+        raise InputError("the test data have no texts, so it is unknown which answers are wrong: give data with texts")
     tests = run(test_items, "test data")
     far = {
         name: run(items(data, longest=longest, limit=evidence.inputs, seed=seed), name)

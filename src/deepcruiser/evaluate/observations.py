@@ -142,7 +142,7 @@ def observe(
     progress: Progress,
     batch_size: int = 16,
 ) -> list[Observation]:
-    """Run the inputs, those of like length together, and give them in their order; `moments` take in the states."""
+    """Run the inputs, those of similar length together, and give them in their order; `moments` take in the states."""
     order = sorted(range(len(inputs)), key=lambda i: (_length(inputs[i].value), i))
     done: dict[int, Observation] = {}
     for start in range(0, len(order), batch_size):

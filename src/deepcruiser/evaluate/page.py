@@ -1,4 +1,4 @@
-"""One page with the sections of all results. Sections stand between marks; the text around them is kept."""
+"""One page with the sections of all results. Each section lies between two marks; the text around them is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def update_page(folders: Sequence[Path], page: Path) -> list[str]:
     if not sections:
         where = ", ".join(repr(os.fspath(folder)) for folder in folders)
         raise FileError(
-            f"there are no results in {where}: ask a question first, for example `deepcruiser evaluate rq1`"
+            f"there are no results in {where}: run a question first, for example `deepcruiser evaluate rq1`"
         )
     if not page.parent.is_dir():
         raise FileError(

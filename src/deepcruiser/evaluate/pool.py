@@ -92,7 +92,7 @@ class Workers:
                 progress.advance(0)
         except BrokenProcessPool:
             raise DeepCruiserError(
-                "a process ended before its work was done (out of memory?): the same command goes on where it stopped, "
+                "a process ended before its work was done (out of memory?): the same command resumes where it stopped, "
                 "and needs less memory with fewer --jobs"
             ) from None
         return [future.result() for future in futures]

@@ -108,7 +108,7 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
     """Refuse members that are compressed, that come twice or that share bytes, before any of them is read."""
     members = archive.infolist()
     if len({member.filename for member in members}) < len(members):
-        raise ValueError("a part of it is there twice")
+        raise ValueError("it contains the same part twice")
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError("a part of it is compressed")
     if sum(member.file_size for member in members) > size:

@@ -42,7 +42,7 @@ def kenlm(path):
     words = [word for word in data[data.rfind(b"<unk>\0"):].decode("utf-8", "replace").split("\0")[:-1] if word]
     model = KenLM(path, Dictionary(words))
     state, drawn = model.start(True), random.Random(0)
-    for step in range(100_000):  # KenLM follows whatever stands in the file: so many contexts meet most of it
+    for step in range(100_000):  # KenLM follows whatever stands in the file: this many contexts reach most of it
         model.finish(state)
         state = model.start(step % 2 == 0) if step % 7 == 0 else model.score(state, drawn.randrange(len(words)))[0]
 
@@ -116,6 +116,6 @@ def check_loads(kind: Literal["hdf5", "kenlm", "tflite"], path: str | os.PathLik
     limit = LIMIT_SECONDS + os.stat(path).st_size // BYTES_A_SECOND
     status = _child(os.getpid()).ask(kind, os.fspath(Path(path).absolute()), limit)
     if status == "-14":
-        raise FileError(f"{os.fspath(path)!r} is damaged: {name} was not done with it after {limit} s")
+        raise FileError(f"{os.fspath(path)!r} is damaged: {name} did not finish reading it within {limit} s")
     if status.startswith("-"):
         raise FileError(f"{os.fspath(path)!r} is damaged: {name} crashes on it")

@@ -77,7 +77,7 @@ def _write(
 ) -> int:
     """Write a new folder, whole or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise FileError(f"cannot write tests to {str(folder)!r}: it is there already; use a new folder")
+        raise FileError(f"cannot write tests to {str(folder)!r}: it already exists; use a new folder")
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:

@@ -26,7 +26,7 @@ from deepcruiser.transformations.severity import parameters
 
 
 def name_of(change: Any) -> str:
-    """The name of a transformation, also of one whose class is not at hand."""
+    """The name of a transformation, also of one whose class is unknown."""
     return change.name if isinstance(change, UnknownChange) else type(change).__name__
 
 

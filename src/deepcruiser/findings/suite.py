@@ -106,7 +106,7 @@ def write_suite(
     *,
     system: str = "",
 ) -> Suite:
-    """Write a test for each finding: its worst example, shrunk if it was. A suite that is there grows by the new ones.
+    """Write a test for each finding: its worst example, shrunk if it was. An existing suite grows by the new ones.
 
     `system` names the system as it is typed, relative to the current directory.
     """
@@ -234,7 +234,7 @@ def located_system(suite: Suite) -> str:
     place = next((base / file for base in bases if (base / file).exists()), None)
     if place is None:
         raise InputError(
-            f"the system {suite.system!r} of the suite in {str(suite.folder)!r} is not there: name another"
+            f"the system {suite.system!r} of the suite in {str(suite.folder)!r} was not found: name another"
         )
     return f"{os.path.realpath(place)}{colon}{name}"
 

@@ -190,8 +190,7 @@ class Monitor:
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
             raise InputError(
-                "the monitor does not know what is usual: monitor = monitor.calibrate(system, clean data) gives one "
-                "that does"
+                "the monitor is not calibrated: monitor = monitor.calibrate(system, clean data) gives one that does"
             )
         return self.calibration
 

@@ -1,4 +1,4 @@
-"""How unusual a trace is: the five criteria turned round, each as its formula.
+"""How unusual a trace is: the five criteria reversed, each as its formula.
 
 A criterion asks how much of the model M the tests reach; a score asks how much of one trace M does not know. The trace
 has the states s_0..s_N and the inputs x_0..x_{N-1}. All scores are means over states or steps, so that they can be
@@ -122,7 +122,7 @@ class Score:
         return float(values.mean()) if len(values) else 0.0
 
 
-#: BSCov turned round: |{i : s_i not in S_M}| / (N + 1)
+#: BSCov reversed: |{i : s_i not in S_M}| / (N + 1)
 OUTSIDE = Score(
     "outside",
     over="states",
@@ -130,7 +130,7 @@ OUTSIDE = Score(
     text="{:.1%} of the states lie outside those profiled",
 )
 
-#: k-SBCov turned round: sum over i of the distance from s_i to the nearest cell of S_M / (N + 1)
+#: k-SBCov reversed: sum over i of the distance from s_i to the nearest cell of S_M / (N + 1)
 DISTANCE = Score(
     "distance",
     over="states",
@@ -138,7 +138,7 @@ DISTANCE = Score(
     text="the states lie {:.3g} cells from those profiled on average",
 )
 
-#: BTCov turned round: |{i : (s_i, s_{i+1}) not in delta_M}| / N
+#: BTCov reversed: |{i : (s_i, s_{i+1}) not in delta_M}| / N
 TRANSITIONS = Score(
     "transitions",
     over="steps",
@@ -146,7 +146,7 @@ TRANSITIONS = Score(
     text="{:.1%} of the transitions were never profiled",
 )
 
-#: ISCov turned round: |{i : x_i not in X_M(s_i)}| / N
+#: ISCov reversed: |{i : x_i not in X_M(s_i)}| / N
 CHOICES = Score(
     "choices",
     over="steps",
@@ -154,7 +154,7 @@ CHOICES = Score(
     text="{:.1%} of the inputs were never profiled in their state",
 )
 
-#: WICov turned round: sum over i of -log Pr_x(s_i, s_{i+1}) / N. What was never seen counts as half a step among all
+#: WICov reversed: sum over i of -log Pr_x(s_i, s_{i+1}) / N. What was never seen counts as half a step among all
 #: that profiling counted, Pr = 1 / (2 count(., ., .)): more surprising than anything that was seen.
 SURPRISE = Score(
     "surprise",

@@ -38,7 +38,7 @@ class SalvagedRecord:
     model_problem: str = ""
 
     def update(self) -> None:
-        """A damaged campaign does not go on."""
+        """A damaged campaign has no new runs."""
 
 
 #: The record of a campaign, or what is left of a damaged one.

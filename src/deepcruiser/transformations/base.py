@@ -126,10 +126,10 @@ def number(name: str, value: Any, limits: Range) -> float:
 
 def _range(name: str, value: Any, limits: Range) -> Range:
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise InputError(f"the range of {name} must be two numbers, the least and the greatest, not {value!r}")
+        raise InputError(f"the range of {name} must be two numbers, a minimum and a maximum, not {value!r}")
     low, high = (number(f"the range of {name}", end, limits) for end in value)
     if low > high:
-        raise InputError(f"the range of {name} must begin with the least, not {value!r}")
+        raise InputError(f"the range of {name} must start with the smaller number, not {value!r}")
     return low, high
 
 

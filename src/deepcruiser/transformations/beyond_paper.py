@@ -50,7 +50,7 @@ class AddBackgroundNoise(Transformation):
     def __call__(self, audio: Audio) -> Audio:
         noise = _recording(self.recording, audio.rate, *_version(self.recording))
         if self.digest and self.digest != _digest(self.recording):
-            raise MismatchError(f"{self.recording} has changed: its digest was {self.digest}; bring the old file back")
+            raise MismatchError(f"{self.recording} has changed: its digest was {self.digest}; restore the old file")
         first = int(self.start * len(noise))
         return mixed(audio, noise.samples.take(np.arange(first, first + len(audio)), mode="wrap"), self.snr_db)
 

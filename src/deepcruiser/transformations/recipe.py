@@ -55,7 +55,7 @@ def from_dict(data: Mapping[str, Any], *, kinds: Iterable[type] = (), strict: bo
 
 @dataclasses.dataclass(frozen=True)
 class UnknownChange:
-    """A change whose class is not at hand: it can be shown, but not applied."""
+    """A change whose class is unknown: it can be shown, but not applied."""
 
     name: str
     parameters: Mapping[str, Any] = dataclasses.field(hash=False)

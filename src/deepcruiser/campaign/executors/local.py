@@ -168,7 +168,7 @@ def run_all(system: System, inputs: Sequence[Any], *, limit_seconds: float | Non
 
 
 class _LateError(BaseException):
-    """The time is over. Not an `Exception`, which a system may catch and go on."""
+    """The time is over. Not an `Exception`, which a system may catch and ignore."""
 
 
 _LateError.__name__ = "TimeoutError"  # as it is shown

@@ -48,7 +48,7 @@ def read_network(path: str | os.PathLike[str]) -> Network:
         raise FileError(f"{name} is not a network of EESEN: such a file begins with <Nnet>")
     layers = list(_layers(reader))
     if not any(isinstance(layer, PeepholeLstm) for layer in layers):
-        raise InputError(f"{name} has nothing recurrent: a network needs an LSTM layer, so that it has states")
+        raise InputError(f"{name} has no recurrent layer: a network needs an LSTM layer to have states")
     return Network(layers).requires_grad_(False).eval()
 
 

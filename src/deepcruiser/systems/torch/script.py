@@ -192,7 +192,7 @@ def _load(path: str | os.PathLike[str]) -> tuple[Any, str]:
     except Exception as error:  # torch raises errors of many kinds for damaged files
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         raise FileError(
-            f"{str(path)!r} is no TorchScript file that PyTorch {torch.__version__} reads, or it is damaged: "
+            f"{str(path)!r} is damaged, or not a TorchScript file that PyTorch {torch.__version__} can read: "
             f"{lines[0].strip()[:200]}"
         ) from None
     return net, hashlib.sha256(content).hexdigest()

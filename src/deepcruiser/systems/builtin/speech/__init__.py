@@ -1,4 +1,4 @@
-"""The recogniser in the box: English speech to text, with its weights, language model and recordings."""
+"""The built-in recogniser: English speech to text, with its weights, language model and recordings."""
 
 from pathlib import Path
 

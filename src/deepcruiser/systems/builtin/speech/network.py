@@ -30,7 +30,7 @@ STRIDE = 3
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a `Recogniser`; the default ones are those of the network in the box."""
+    """The sizes of a `Recogniser`; the default ones are those of the built-in network."""
 
     width: int = 512
     layers: int = 4
@@ -67,7 +67,7 @@ class Recogniser(nn.Module):
 
     @staticmethod
     def steps(samples: int) -> int:
-        """How many steps the LSTMs make of so many samples."""
+        """The number of steps that the LSTMs make of a number of samples."""
         return (MEL.frames(samples) + TRAIL - 1) // STRIDE + 1
 
     @staticmethod

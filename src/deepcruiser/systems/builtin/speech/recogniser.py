@@ -1,4 +1,4 @@
-"""The recogniser in the box as a system under test."""
+"""The built-in recogniser as a system under test."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class English:
         return self._system.fingerprint
 
     def run(self, batch: Sequence[Any]) -> list[Run]:
-        """Run every recording; those of like length go through the network together."""
+        """Run every recording; those of similar length go through the network together."""
         runs: dict[int, Run] = {}
         for group in _groups([_seconds(each, number) for number, each in enumerate(batch)]):
             runs.update(zip(group, self._system.run([batch[number] for number in group]), strict=True))
@@ -99,9 +99,9 @@ def _read(path: Path, net: Recogniser) -> dict[str, Tensor]:
     try:
         halves = load_file(path)
     except FileNotFoundError:
-        raise FileError(f"there is no file {path} of weights") from None
+        raise FileError(f"there is no weights file {path}") from None
     except SafetensorError as error:
-        raise FileError(f"{path} is no whole safetensors file: {error}") from error
+        raise FileError(f"{path} is damaged, or not a safetensors file: {error}") from error
     needed = {name: tuple(weight.shape) for name, weight in net.state_dict().items()}
     if {name: tuple(weight.shape) for name, weight in halves.items()} != needed:
         raise FileError(f"{path} holds the weights of another network")
