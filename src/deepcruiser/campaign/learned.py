@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -30,15 +30,17 @@ AIMS: tuple[str, ...] = get_args(Aim)
 
 #: Candidates for each mutant of a plan.
 _CANDIDATES = 16
-#: The share of the candidates that are made from tests that were kept; the others are made from seeds.
-_FROM_KEPT = 0.5
-#: The share of the mutants that are chosen for their coverage, before the first failure and from `_ENOUGH` on.
-_FOR_COVERAGE = {"balanced": (0.5, 0.25), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
+#: The share of the candidates that are made from tests that were kept, where failures are rarest and where they are not
+#: rare; the others are made from seeds. Where a seed fails often, its mutants that passed are the ones hard to break.
+_FROM_KEPT = {"balanced": (0.5, 0.0), "failures": (0.5, 0.0), "seeds": (0.5, 0.0), "coverage": (0.5, 0.5)}
+#: The share of the mutants that are chosen for their coverage, where failures are rarest and where they are not rare.
+_FOR_COVERAGE = {"balanced": (0.5, 0.15), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
 #: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
 _SPREAD = {"balanced": 0.75, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
 #: The deviation of the noise on a score: without it, little that is new would be tried.
 _NOISE = 0.2
-#: Distances among the greatest tenth of this many count as half a failure, until there are `_ENOUGH` failures.
+#: Failures are rare while there are fewer than `_ENOUGH` among this many recent runs. Until then, distances among the
+#: greatest tenth of the recent ones count as half a failure.
 _RECENT, _LEAST, _NEAREST, _ENOUGH = 400, 32, 0.9, 20
 #: What a weight of 1 costs, in examples.
 _PENALTY = 3.0
@@ -132,7 +134,8 @@ class Learned(Scheduler):
         self._doubts: list[float] = []
         self._distances: list[float] = []
         self._recent: list[float] = []
-        self._failures = 0
+        #: The failures among the recent runs; the older, the less they count.
+        self._failures = 0.0
         width = _OF_TEST + len(drawing.kinds) * (1 + 2 * drawing.parameters)
         self._nearing = Regression(width, penalty=_PENALTY)
         self._failing = Regression(width + 1, penalty=_PENALTY, bias=-2.0, logistic=True)
@@ -159,7 +162,8 @@ class Learned(Scheduler):
 
     def _tests(self, count: int, rng: np.random.Generator) -> list[_Row]:
         """Tests for candidates; the share of the seeds does not depend on how many tests were kept."""
-        from_kept = rng.random(count) < (_FROM_KEPT if self._fresh and self._kept else float(not self._fresh))
+        share = self._weighed(_FROM_KEPT) if self._fresh and self._kept else float(not self._fresh)
+        from_kept = rng.random(count) < share
         place = rng.random(count)
         groups = self._fresh, self._kept
         return [
@@ -178,14 +182,16 @@ class Learned(Scheduler):
 
     @property
     def _for_coverage(self) -> float:
-        if not len(self._visits):
-            return 0.0
-        first, last = _FOR_COVERAGE[self._aim]
-        return last + (first - last) * self._rareness
+        return self._weighed(_FOR_COVERAGE) if len(self._visits) else 0.0
+
+    def _weighed(self, shares: Mapping[str, tuple[float, float]]) -> float:
+        """The share for the aim, between that for rare failures and that for frequent ones."""
+        rare, frequent = shares[self._aim]
+        return frequent + (rare - frequent) * self._rareness
 
     @property
     def _rareness(self) -> float:
-        """1 before the first failure, 0 from `_ENOUGH` failures on."""
+        """1 if no recent run failed, 0 from `_ENOUGH` failures on."""
         return max(0.0, 1 - self._failures / _ENOUGH)
 
     def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
@@ -252,7 +258,7 @@ class Learned(Scheduler):
                 severity = float(changes.severity[0])
                 self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
         test.tried += 1
-        self._failures += bool(way)
+        self._failures += bool(way) - self._failures / _RECENT
         self._seeds[test.position].take(way)
 
     def _take(
