@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -29,11 +29,12 @@ Aim = Literal["balanced", "failures", "seeds", "coverage"]
 AIMS: tuple[str, ...] = get_args(Aim)
 
 #: Candidates for each mutant of a plan.
-_CANDIDATES = 16
-#: The share of the candidates that are made from tests that were kept, where failures are rarest and where they are not
-#: rare; the others are made from seeds. Where a seed fails often, its mutants that passed are the ones hard to break.
-_FROM_KEPT = {"balanced": (0.5, 0.0), "failures": (0.5, 0.0), "seeds": (0.5, 0.0), "coverage": (0.5, 0.5)}
-#: The share of the mutants that are chosen for their coverage, where failures are rarest and where they are not rare.
+_CANDIDATES = {"balanced": 16, "failures": 16, "seeds": 16, "coverage": 48}
+#: The share of the candidates that are made from tests that were kept, until the first failure; it falls to 0 as
+#: failures become frequent. The others are made from seeds: where a seed fails often, its mutants that passed are
+#: harder to break, and as many changes at once on a fresh seed cover more.
+_FROM_KEPT = {"balanced": 0.5, "failures": 0.5, "seeds": 0.5, "coverage": 0.0}
+#: The share of the mutants that are chosen for their coverage, until the first failure and where failures are frequent.
 _FOR_COVERAGE = {"balanced": (0.5, 0.15), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
 #: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
 _SPREAD = {"balanced": 0.75, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
@@ -124,6 +125,7 @@ class Learned(Scheduler):
         if aim not in AIMS:
             raise InputError(f"unknown aim {aim!r}; choose one of {', '.join(AIMS)}")
         self._drawing, self._aim = drawing, aim
+        self._candidates = _CANDIDATES[aim]
         self._rows: dict[int, _Row] = {}
         self._fresh: list[_Row] = []
         self._kept: list[_Row] = []
@@ -145,12 +147,12 @@ class Learned(Scheduler):
         plan: list[Mutant] = []
         while (self._fresh or self._kept) and len(plan) < size:
             slots = size - len(plan)
-            tests = self._tests(slots * _CANDIDATES, rng)
+            tests = self._tests(slots * self._candidates, rng)
             count = rng.integers(1, MOST_CHANGES + 1, len(tests))
             severity = np.array([test.severity for test in tests])
             candidates = self._drawing.draw([test.applied for test in tests], severity, count, rng)
             scores = self._scores(tests, candidates, slots, rng)
-            chosen = scores.reshape(slots, _CANDIDATES).argmax(1) + _CANDIDATES * np.arange(slots)
+            chosen = scores.reshape(slots, self._candidates).argmax(1) + self._candidates * np.arange(slots)
             for at in chosen[candidates.count[chosen] > 0].tolist():
                 test, changes = tests[at], self._drawing.make(candidates, at, rng)
                 plan.append(Mutant(first + len(plan), test.number, test.seed, test.recipe, changes))
@@ -162,7 +164,7 @@ class Learned(Scheduler):
 
     def _tests(self, count: int, rng: np.random.Generator) -> list[_Row]:
         """Tests for candidates; the share of the seeds does not depend on how many tests were kept."""
-        share = self._weighed(_FROM_KEPT) if self._fresh and self._kept else float(not self._fresh)
+        share = _FROM_KEPT[self._aim] * self._rareness if self._fresh and self._kept else float(not self._fresh)
         from_kept = rng.random(count) < share
         place = rng.random(count)
         groups = self._fresh, self._kept
@@ -176,17 +178,15 @@ class Learned(Scheduler):
         features = self._features(tests, candidates)
         odds = self._failing.predict(self._with_nearness(features)) + _NOISE * rng.standard_normal(len(tests))
         scores = odds + np.log([self._worth(self._seeds[test.position]) for test in tests])
-        covering = np.repeat(rng.random(slots) < self._for_coverage, _CANDIDATES)
+        covering = np.repeat(rng.random(slots) < self._for_coverage, self._candidates)
         scores = np.where(covering, self._covering.predict(features), scores)
         return np.where(candidates.count > 0, scores, -np.inf)
 
     @property
     def _for_coverage(self) -> float:
-        return self._weighed(_FOR_COVERAGE) if len(self._visits) else 0.0
-
-    def _weighed(self, shares: Mapping[str, tuple[float, float]]) -> float:
-        """The share for the aim, between that for rare failures and that for frequent ones."""
-        rare, frequent = shares[self._aim]
+        if not len(self._visits):
+            return 0.0
+        rare, frequent = _FOR_COVERAGE[self._aim]
         return frequent + (rare - frequent) * self._rareness
 
     @property
