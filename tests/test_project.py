@@ -172,6 +172,23 @@ def test_init_writes_a_project_that_runs_unchanged(
     assert "already" in deepcruiser("init", f"{file}:system").stderr
 
 
+PACKING = """
+from torch import nn
+
+class Packing(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(20, 8, batch_first=True)
+
+    def forward(self, frames, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(frames, lengths, batch_first=True)
+        return self.lstm(packed)[1][0][-1]
+
+
+packing, tests = Packing(), [np.ones((9, 20), np.float32)]
+"""
+
+
 def forget() -> None:
     """Import the user's files again, as a new process would."""
     resolve._modules.clear()
@@ -209,7 +226,16 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     assert "deepcruiser init recogniser.py:make does it" in refused.stderr
     said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
-    assert "note: the answers are the raw output of the network; give --transcribe" in said
+    assert "note: the answers are the raw output of the network; give transcribe" in said
+    assert '# batch="equal",' in (here / "recogniser_system.py").read_text()
+    forget()
+
+
+def test_init_of_a_network_that_takes_lengths(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "recogniser.py").write_text(f"{RECOGNISER}\n\n{PACKING}")
+    monkeypatch.syspath_prepend(here)
+    assert "Trace of 9 steps" in printed("init", "recogniser.py:packing", "--data", "recogniser.py:tests")
+    assert 'batch="lengths",' in (here / "recogniser_system.py").read_text()
     forget()
 
 

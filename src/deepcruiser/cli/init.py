@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,22 @@ system = dc.{adapter}(
 #: What the options of an adapter are, for those that were not given.
 _OPTIONS = {
     "state": "# state=...,  # the recurrent layer whose state is recorded: {layers}",
+    "batch": '# batch="equal",  # how it takes several inputs: or "padded", "lengths", "packed"',
     "rate": "# rate=16_000,  # recordings at another rate are resampled",
     "features": "# features=...,  # a function from an input to what the network reads, [time, size]",
     "transcribe": "# transcribe=...,  # a function from its output for one input to a text, a label or spans",
 }
+
+
+@dataclass(frozen=True)
+class _Wrapping:
+    """How a wrapper names a network: the adapter, the network, its import, its recurrent layers and its batches."""
+
+    adapter: str
+    network: str
+    imports: str
+    layers: str
+    batch: str | None = None
 
 
 @click.command()
@@ -76,30 +89,29 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         if not data:
             raise click.UsageError("give --data: a folder of recordings, a list of texts, or FILE.py:NAME")
     items = list(islice(data_from(data), TRIED))
-    adapter, network, imports, layers = _network(source)
-    name = "system"
-    if adapter:
+    wrapping, name = _wrapping(source), "system"
+    if wrapping:
         for option in ("features", "transcribe"):
             if given[option] is None:
                 given[option] = _ask(f"The function for {option} (FILE.py:NAME; empty for none)", ask=ask)
-        name = str(_write_wrapper(source, adapter, network, imports, layers, given))
+        name = str(_write_wrapper(source, wrapping, {**given, "batch": wrapping.batch}))
         source = f"{name}:system"
     try:
         system = system_from(source)
     except DeepCruiserError:  # of a damaged network, say: there is nothing to correct in the wrapper
-        if adapter:
+        if wrapping:
             Path(name).unlink()
         raise
     try:
         runs = system.run([input_of(item) for item in items])
     except Exception as error:  # whatever the user's network raises
         kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
+        again = f"deepcruiser init {source} --data {data}" + (f" --train {train}" if train else "")
         raise InputError(
             f"{source} cannot run the first {len(items)} inputs: {kind}{error}"
             + (
-                f"; correct {name}, then run deepcruiser init {source} --data {data}; or remove it, and give "
-                "--features and --transcribe"
-                if adapter
+                f"; correct {name}, then run {again}; or remove it, and give --features and --transcribe"
+                if wrapping
                 else ""
             )
         ) from error
@@ -112,26 +124,26 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     _report(system, items, runs)
     texts = [getattr(item, "text", None) for item in items]
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
-        if adapter and not given["transcribe"]:
-            say("note: the answers are the raw output of the network; give --transcribe to make a text or label of it")
+        if all(getattr(run.output, "ndim", 0) for run in runs):
+            say("note: the answers are the raw output of the network; give transcribe to make a text or label of it")
         elif not builtin.is_built_in(source):
             say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, which then cover everything")
-    say(f"Wrote {PROJECT}{f' and {name}' if adapter else ''}. Next: deepcruiser profile, then cover, then fuzz")
+    say(f"Wrote {PROJECT}{f' and {name}' if wrapping else ''}. Next: deepcruiser profile, then cover, then fuzz")
 
 
 def _ask(question: str, *, ask: bool) -> str | None:
     return click.prompt(question, default="", show_default=False) or None if ask else None
 
 
-def _network(source: str) -> tuple[str, str, str, str]:
-    """The adapter, the network, the import and the recurrent layers; none for what is a system already."""
+def _wrapping(source: str) -> _Wrapping | None:
+    """How to wrap a network; None for what is a system already."""
     last = "the last one if left out"
     if is_model_file(source) and (adapter := adapter_of(source)[1]) not in WITH_FEATURES:
-        return adapter, repr(source), "", last
+        return _Wrapping(adapter, repr(source), "", last)
     if ".py:" not in source or builtin.is_built_in(source):
-        return "", "", "", ""
+        return None
     value = object_from(source)
     file, _, name = source.rpartition(":")
     imported = f"from {Path(file).stem} import {name}\n"
@@ -143,24 +155,36 @@ def _network(source: str) -> tuple[str, str, str, str]:
         from deepcruiser.systems.torch.module_choice import recurrent_names
 
         names = ", ".join(each or repr("") for each in recurrent_names(value))
-        return "TorchSystem", f"{name}.eval()", imported, f"{names or 'none was found, name a module'}; {last}"
+        layers = f"{names or 'none was found, name a module'}; {last}"
+        return _Wrapping(
+            "TorchSystem", f"{name}.eval()", imported, layers, "lengths" if _takes_lengths(value) else None
+        )
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(value, keras.Model):
-        return "KerasSystem", name, imported, last
-    return "", "", "", ""
+        return _Wrapping("KerasSystem", name, imported, last)
+    return None
 
 
-def _write_wrapper(
-    source: str, adapter: str, network: str, imports: str, layers: str, given: Mapping[str, Any]
-) -> Path:
+def _takes_lengths(net: Any) -> bool:
+    """Whether a module is called with a padded batch and its lengths."""
+    parameters = inspect.signature(net.forward).parameters.values()
+    needed = [
+        each.name for each in parameters if each.default is each.empty and each.kind is each.POSITIONAL_OR_KEYWORD
+    ]
+    return len(needed) == 2 and "len" in needed[1]
+
+
+def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -> Path:
     """Write the wrapper beside the network, so that it can import it."""
     file = Path(source.rpartition(":")[0] if ".py:" in source else source)
     path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
     if path.exists():
         raise FileError(f"there is a {path} already: run deepcruiser init {path}:system, or remove it first")
-    lines = []
+    imports, lines = wrapping.imports, []
     for option, comment in _OPTIONS.items():
         value = given[option]
+        if option == "batch" and wrapping.adapter != "TorchSystem":
+            continue
         if option in ("features", "transcribe") and value is not None:
             where, _, function = str(value).rpartition(":")
             if not where.endswith(".py"):
@@ -171,12 +195,12 @@ def _write_wrapper(
             imports = imports.replace(line, f"{line}, {function}") if line else f"{imports}{beginning}{function}\n"
             lines.append(f"{option}={function},")
         else:
-            lines.append(comment.format(layers=layers) if value is None else f"{option}={value!r},")
+            lines.append(comment.format(layers=wrapping.layers) if value is None else f"{option}={value!r},")
     text = WRAPPER.format(
         source=source,
         imports=imports,
-        adapter=adapter,
-        network=network,
+        adapter=wrapping.adapter,
+        network=wrapping.network,
         options="".join(f"    {line}\n" for line in lines),
     )
     with atomic_write(path) as out:

@@ -244,7 +244,7 @@ function head(data) {
       column("score", data.campaigns[0].measure || "Kind"),
       column("what", "Expected → got"),
       data.campaigns.length > 1 ? element("th", { scope: "col", class: "where" }, "Campaign") : null,
-      column("seed", "Seed", { class: "seed" }),
+      column("seed", "Seed and recipe", { class: "seed" }),
       element("th", { scope: "col", class: "more" }, element("span", { class: "hidden" }, "Details")),
     ),
   );

@@ -124,7 +124,10 @@ function soundPair(test, data, sounds) {
   }
   for (const side of sides) {
     if (side.problem) rows.append(element("p", { class: "problem" }, `${side.title}: ${side.problem}`));
-    else rows.append(element("span", { class: "name" }, side.title), side.wave, side.audio, side.status);
+    else {
+      const range = side === heard[0] ? element("small", {}, `0 to ${length.toFixed(2)} s`) : null;
+      rows.append(element("span", { class: "name" }, side.title, range), side.wave, side.audio, side.status);
+    }
   }
   if (!heard.length) return { node: rows, moved, seek: () => {} };
   choose(current);
