@@ -202,8 +202,8 @@ def schedulers(
     Arms: learned (the default of fuzz) and its aims, learned-failures, learned-seeds, learned-coverage; what it keeps,
     learned-keep-coverage, learned-keep-random, learned-keep-none; how far ahead it plans, learned-window-1,
     learned-window-16; matched (and matched-failures ...), random mutants as severe and with as many changes as those of
-    learned, run by run; chains, one to three random changes at once, and chains-kept; one-change and one-change-kept,
-    uniform choice; rarity-thompson.
+    learned, run by run; chains, one to three random changes at once, and chains-kept; one-change, one-change-kept and
+    one-change-keep-random, uniform choice; rarity-thompson.
     """
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.schedulers import schedulers as question

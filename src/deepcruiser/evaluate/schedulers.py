@@ -44,6 +44,7 @@ def known_arms(base: int, severity: str | float) -> dict[str, Arm]:
         "chains-kept": every("coverage", "chains"),
         "one-change": every("none"),
         "one-change-kept": every("coverage"),
+        "one-change-keep-random": every("random"),
         "rarity-thompson": every("coverage", "rarity", "thompson"),
         **{f"{LEARNED}-keep-{keep}": replace(learned, keep=keep) for keep in ("coverage", "random", "none")},
         f"{LEARNED}-window-1": replace(learned, window=0),
