@@ -175,6 +175,7 @@ def test_all_files_broken(folder: Path) -> None:
         ),
         ("--system net.py:system --data train -o x --partitions 10,a", "'a' is not a whole number"),
         ("--system net.py:system --data train -o x --partitions 0", "0 is less than 1"),
+        ("--system net.py:system --data train -o x --input-partitions 0", "0 is not in the range x>=1"),
         ("--data train -o x", "error: missing option '--system'"),
     ],
 )
@@ -195,6 +196,7 @@ def test_wrong_files_for_cover(folder: Path) -> None:
         (["--profile", "net.profile"], "give either --profile and --partitions, or --model"),
         (["--model", "net.profile"], "is a profile, but a model is needed"),
         (["--profile", "net.profile", "--partitions", "-1"], "partitions must be at least 1, not -1"),
+        (["--model", "net.profile", "--input-partitions", "5"], "--input-partitions goes with --profile: the file"),
     ]:
         result = cover(*arguments)
         assert result.exit_code == 2

@@ -73,8 +73,10 @@ def test_same_seed_same_clusters_saved_and_loaded(tmp_path: Path) -> None:
 
 def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
     _, profile = profiled()
-    with pytest.raises(dc.InputError, match=r"clusters must be 1 to \d+, the number of different states, not 10,000"):
+    with pytest.raises(dc.InputError, match=r"clusters must be at most \d+, the number of different states"):
         profile.cluster(10_000)
+    with pytest.raises(dc.InputError, match="clusters must be at least 1, not 0"):
+        profile.cluster(0)
     with pytest.raises(dc.InputError, match=r"1 steps from the states cannot be told apart on M\{2,3 clusters\}"):
         profile.cluster(3).boundary(1)
     monkeypatch.setattr(clusters_module, "find_spec", lambda name: None)

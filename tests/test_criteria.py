@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -135,9 +136,10 @@ def test_unknown_criterion(name: str) -> None:
         dc.criterion(name)
 
 
-def test_boundary_needs_a_step() -> None:
-    with pytest.raises(dc.InputError, match="at least 1 step, not 0"):
-        dc.SBCov(0)
+@pytest.mark.parametrize("steps", [0, -1, 1.5])
+def test_boundary_needs_a_step(steps: Any) -> None:
+    with pytest.raises(dc.InputError, match=f"1 step or more, a whole number, not {steps}"):
+        dc.SBCov(steps)
 
 
 @settings(max_examples=60)

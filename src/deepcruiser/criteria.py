@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
@@ -118,8 +119,8 @@ def SBCov(steps: int, *, within: bool = False) -> Criterion:  # noqa: N802
 
     Cells beyond the bounds of the grid count as well, unless `within` leaves them out.
     """
-    if steps < 1:
-        raise InputError(f"a boundary must have at least 1 step, not {steps}")
+    if not isinstance(steps, Integral) or steps < 1:
+        raise InputError(f"a boundary must have 1 step or more, a whole number, not {steps!r}")
     return Criterion(
         f"{steps}-SBCov-within" if within else f"{steps}-SBCov",
         required=lambda M: ones(M.boundary(steps, within=within)),

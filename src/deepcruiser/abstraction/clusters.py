@@ -35,14 +35,16 @@ class Clusters(Grid):
     def fit(cls, vectors: npt.NDArray[np.floating], count: int, *, seed: int = 0) -> Clusters:
         """Centres of `count` clusters, by scikit-learn's k-means on a random part of the vectors."""
         require_k_means()
+        if count < 1:
+            raise InputError(f"clusters must be at least 1, not {count}")
         from sklearn.cluster import KMeans
 
         rng = np.random.default_rng(seed)
         if len(vectors) > count * _VECTORS_PER_CENTRE:
             vectors = vectors[np.sort(rng.choice(len(vectors), count * _VECTORS_PER_CENTRE, replace=False))]
         different = len(np.unique(vectors, axis=0))
-        if not 1 <= count <= different:
-            raise InputError(f"clusters must be 1 to {different:,}, the number of different states, not {count:,}")
+        if count > different:
+            raise InputError(f"clusters must be at most {different:,}, the number of different states, not {count:,}")
         random_state = int(rng.integers(2**32))
         fitted = KMeans(count, init="random", n_init=1, max_iter=50, random_state=random_state).fit(vectors)
         return cls.at(np.asarray(fitted.cluster_centers_, np.float64))

@@ -32,12 +32,7 @@ if TYPE_CHECKING:  # what the question needs is imported when it is asked
 @click.option("--far", multiple=True, metavar="NAME=PATH", help="Recordings unlike the profiled ones; repeatable.")
 @options.output("Folder for the results and the cached runs.", metavar="FOLDER")
 @click.option("--partitions", default="20,10,50,100", show_default=True, help="The grids, the main one first.")
-@click.option(
-    "--input-partitions",
-    default=options.INPUT_PARTITIONS,
-    show_default=True,
-    help="Number of intervals per component of an input, for all grids.",
-)
+@options.input_partitions(", for all grids")
 @click.option("--components", default=3, show_default=True, help="Number of components of the profile to use.")
 @click.option(
     "--inputs", default=600, show_default=True, help="Maximum number of inputs per set, and of runs of the campaign."

@@ -109,12 +109,7 @@ shared = options.together(
     click.option(
         "--partitions", default="10,20,50,100", show_default=True, help="Numbers of partitions, separated by commas."
     ),
-    click.option(
-        "--input-partitions",
-        default=options.INPUT_PARTITIONS,
-        show_default=True,
-        help="Number of intervals per component of an input, for every number of partitions.",
-    ),
+    options.input_partitions(", for every number of partitions"),
     click.option("--components", default=3, show_default=True, help="Number of components of the profile to use."),
     options.seed,
     options.batch_size,

@@ -54,12 +54,7 @@ campaign_options = options.together(
 @click.command()
 @click.argument("source", metavar="PROFILE|FOLDER", type=click.Path(path_type=Path))
 @click.option("--partitions", type=int, help="Number of intervals per component of a state; for a profile.")
-@click.option(
-    "--input-partitions",
-    default=options.INPUT_PARTITIONS,
-    show_default=True,
-    help="Number of intervals per component of an input.",
-)
+@options.input_partitions("; for a profile")
 @click.option(
     "-o",
     "--output",

@@ -66,16 +66,23 @@ def output(help_text: str, *, metavar: str = "FILE") -> Decorator[Any]:
 #: The default of --input-partitions: `abstraction.grid.INPUT_PARTITIONS`, without loading it.
 INPUT_PARTITIONS = 10
 
+
+def input_partitions(help_text: str) -> Decorator[Any]:
+    """`input_partitions`: the grid of the inputs."""
+    return click.option(
+        "--input-partitions",
+        default=INPUT_PARTITIONS,
+        show_default=True,
+        type=click.IntRange(min=1),
+        help=f"Number of intervals per component of an input{help_text}.",
+    )
+
+
 #: `profile`, `partitions`, `input_partitions` and `model`: the abstract model, as `resolve.model_from` takes it.
 model_source = together(
     click.option("--profile", metavar="FILE", help="The profile of the network; needs --partitions."),
     click.option("--partitions", type=int, help="Number of intervals per component of a state; with --profile."),
-    click.option(
-        "--input-partitions",
-        default=INPUT_PARTITIONS,
-        show_default=True,
-        help="Number of intervals per component of an input; with --profile.",
-    ),
+    input_partitions("; with --profile"),
     click.option("--model", metavar="FILE", help="A saved model, instead of a profile and partitions."),
 )
 

@@ -53,12 +53,7 @@ from deepcruiser.stream import Progress
 @click.option(
     "--partitions", default="10,20,50,100", show_default=True, help="Partitions to show the size of the model for."
 )
-@click.option(
-    "--input-partitions",
-    default=options.INPUT_PARTITIONS,
-    show_default=True,
-    help="Number of intervals per component of an input, for these sizes.",
-)
+@options.input_partitions(", for these sizes")
 @options.quiet
 @options.json_output()
 def profile(

@@ -17,6 +17,7 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli import builtin
+from deepcruiser.cli.options import INPUT_PARTITIONS
 from deepcruiser.corpora.samples import samples
 from deepcruiser.criteria import BSCov, criterion
 from deepcruiser.errors import DeepCruiserError, FileError, InputError, described
@@ -167,6 +168,8 @@ def model_from(
 ) -> AbstractModel:
     """The abstract model that --profile and --partitions, or --model, name."""
     if model is not None and profile is None and partitions is None:
+        if input_partitions != INPUT_PARTITIONS:
+            raise click.UsageError("--input-partitions goes with --profile: the file of --model has its grids")
         return AbstractModel.load(model)
     if profile is None or partitions is None or model is not None:
         raise click.UsageError("give either --profile and --partitions, or --model")
