@@ -210,6 +210,12 @@ def test_shares_of_the_data_that_are_not_shares(folder: Path, option: str, value
     assert not (folder / "p.profile").exists()
 
 
+def test_exact_is_no_share(folder: Path) -> None:
+    result = run("profile", *SPEECH, "--exact", "--pca-share", "0.5", "-o", str(folder / "p.profile"))
+    assert result.exit_code == 2
+    assert "--exact does not go with --pca-share 0.5: leave one out" in " ".join(result.stderr.split())
+
+
 def test_a_sample_may_be_in_percent(folder: Path) -> None:
     for name, value in (("a", "0.5"), ("b", "50%")):
         result = run("profile", *SPEECH, "--sample", value, "--exact", "--seed", "3", "-o", str(folder / name))

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
@@ -56,7 +57,9 @@ from deepcruiser.stream import Progress
 @options.input_partitions(", for these sizes")
 @options.quiet
 @options.json_output()
+@click.pass_context
 def profile(
+    ctx: click.Context,
     system: str,
     data: str,
     output: Path,
@@ -83,6 +86,8 @@ def profile(
     The data are run once, after a share of them has been run to fit the principal components. The table shows the size
     of the abstract model for several numbers of partitions; the same profile serves them all.
     """
+    if exact and ctx.get_parameter_source("pca_share") is ParameterSource.COMMANDLINE:
+        raise click.UsageError(f"--exact does not go with --pca-share {pca_share}: leave one out")
     if not output.parent.is_dir():  # fail now, not after hours of work
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
