@@ -152,7 +152,7 @@ def test_pickles_are_never_opened(tmp_path: Path) -> None:
     corpus = read_corpus(tmp_path)
     assert len(corpus) == 2
     for sample in corpus:
-        with pytest.raises(FileError, match=r"needed an array saved by numpy\.save$"):
+        with pytest.raises(FileError, match=r"expected an array saved by numpy\.save$"):
             _ = sample.input
     assert not trap.exists()
     np.load(tmp_path / "a.npy", allow_pickle=True)
@@ -163,7 +163,7 @@ def test_an_archive_of_arrays_is_not_one_array(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", a=np.zeros(3), b=np.zeros(3))
     (tmp_path / "a.npz").rename(tmp_path / "a.npy")
     sample = read_corpus(tmp_path)[0]
-    with pytest.raises(FileError, match=r"magic string is not correct.*; needed an array"):
+    with pytest.raises(FileError, match=r"magic string is not correct.*; expected an array"):
         _ = sample.input
 
 
@@ -268,7 +268,7 @@ def test_a_folder_with_only_lists_says_which(tmp_path: Path) -> None:
 
 def test_a_file_of_another_kind(tmp_path: Path) -> None:
     path = text(tmp_path / "a.text", "hello")
-    fails(path, "a.text is not a corpus: needed a folder, a list (.ark, .csv, .json", ".npy)")
+    fails(path, "a.text is not a corpus: expected a folder, a list (.ark, .csv, .json", ".npy)")
 
 
 def test_a_folder_without_permission_is_not_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

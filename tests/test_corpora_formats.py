@@ -63,7 +63,7 @@ def test_librispeech_with_a_missing_file(tmp_path: Path) -> None:
 
 def test_librispeech_malformed(tmp_path: Path) -> None:
     path = text(tmp_path / "1-2.trans.txt", "1-2-0000 HELLO\n\n1-2-0001\n")
-    fails(tmp_path, f"{path}, line 3: needed an id, a space and a text, not '1-2-0001'")
+    fails(tmp_path, f"{path}, line 3: expected an id, a space and a text, not '1-2-0001'")
 
 
 # Kaldi
@@ -121,12 +121,12 @@ def test_kaldi_segments(tmp_path: Path) -> None:
 def test_kaldi_segments_malformed(tmp_path: Path, line: str) -> None:
     text(tmp_path / "wav.scp", "talk talk.wav\n")
     path = text(tmp_path / "segments", f"u0 talk 0 1\n{line}\n")
-    fails(tmp_path, f"{path}, line 2: needed an id, an id of wav.scp, a start and an end in seconds, not '{line}'")
+    fails(tmp_path, f"{path}, line 2: expected an id, an id of wav.scp, a start and an end in seconds, not '{line}'")
 
 
 def test_kaldi_malformed(tmp_path: Path) -> None:
     path = text(tmp_path / "wav.scp", "utt1 a.wav\nutt2\n")
-    fails(tmp_path, f"{path}, line 2: needed an id and a path, not 'utt2'")
+    fails(tmp_path, f"{path}, line 2: expected an id and a path, not 'utt2'")
     text(path, "utt1 a.wav\nutt1 b.wav\n")
     fails(tmp_path, f"{path}, line 2: the id 'utt1' appears twice")
     text(path, "\n")
@@ -173,7 +173,7 @@ def test_nemo_parts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "needed"),
+    ("line", "expected"),
     [
         ("not json", "a JSON object with strings as audio_filepath and text"),
         ("[1, 2]", "a JSON object"),
@@ -191,9 +191,9 @@ def test_nemo_parts(tmp_path: Path) -> None:
         ('{"audio_filepath": "a.wav", "offset": 1, "duration": [2]}', "offset and duration in seconds"),
     ],
 )
-def test_nemo_malformed(tmp_path: Path, line: str, needed: str) -> None:
+def test_nemo_malformed(tmp_path: Path, line: str, expected: str) -> None:
     path = text(tmp_path / "m.jsonl", '{"audio_filepath": "x.wav"}\n\n' + line + "\n")
-    fails(path, f"{path}, line 3: needed ", needed, ", not ")
+    fails(path, f"{path}, line 3: expected ", expected, ", not ")
 
 
 def test_nemo_duplicates(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_the_folder_of_common_voice_asks_for_a_list(tmp_path: Path) -> None:
 
 def test_a_tsv_of_another_kind(tmp_path: Path) -> None:
     path = text(tmp_path / "clip_durations.tsv", "clip\tduration[ms]\na.mp3\t5000\n")
-    fails(path, f"{path}, line 1: needed a header with one of wav_filename, path", "not 'clip, duration[ms]'")
+    fails(path, f"{path}, line 1: expected a header with one of wav_filename, path", "not 'clip, duration[ms]'")
 
 
 def test_transcripts(tmp_path: Path) -> None:
@@ -247,4 +247,4 @@ def test_transcripts(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["b.wav hello", "\thello"])
 def test_transcripts_malformed(tmp_path: Path, line: str) -> None:
     path = text(tmp_path / "transcripts.tsv", f"a.wav\thello\n{line}\n")
-    fails(tmp_path, f"{path}, line 2: needed a file name, a tab and a text, not ")
+    fails(tmp_path, f"{path}, line 2: expected a file name, a tab and a text, not ")

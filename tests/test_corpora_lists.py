@@ -42,16 +42,16 @@ def test_csv(tmp_path: Path, header: str) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        ("path,speaker\na.wav,x\n", "line 1: needed a header with one of wav_filename, path, file, audio and one of"),
-        ("a.wav,hello\n", "line 1: needed a header"),
-        ("", "line 1: needed a header"),
+        ("path,speaker\na.wav,x\n", "line 1: expected a header with one of wav_filename, path, file, audio and one of"),
+        ("a.wav,hello\n", "line 1: expected a header"),
+        ("", "line 1: expected a header"),
         (
             "path,text\na.wav,hello\nb.wav\n",
-            "line 3: needed a file and a text, in 2 columns as in the header, not 'b.wav'",
+            "line 3: expected a file and a text, in 2 columns as in the header, not 'b.wav'",
         ),
-        ("path,text\na.wav,hello, world\n", "line 2: needed a file and a text, in 2 columns"),
-        ("path,text\n,hello\n", "line 2: needed a file and a text"),
-        ('path,text\na.wav,"hello\nb.wav,x\n', "line 3: unexpected end of data; needed a well-formed table"),
+        ("path,text\na.wav,hello, world\n", "line 2: expected a file and a text, in 2 columns"),
+        ("path,text\n,hello\n", "line 2: expected a file and a text"),
+        ('path,text\na.wav,"hello\nb.wav,x\n', "line 3: unexpected end of data; expected a well-formed table"),
         ('path,text\na.wav,"hello"x\n', "line 2: ',' expected after '\"'"),
         ("path,text\n", "lists no samples"),
         ("path,text\na.wav,x\na.wav,y\n", "the id 'a' stands for"),
@@ -81,7 +81,7 @@ def test_text_that_is_not_utf8(tmp_path: Path, name: str, head: bytes, tail: byt
     path.write_bytes(head + tail + b"caf\xe9\n")
     at = len(head + tail) + 3
     given = tmp_path if name.endswith("txt") else path
-    fails(given, f"{path}, line 2: needed UTF-8, but byte {at} is 0xe9; save it as UTF-8")
+    fails(given, f"{path}, line 2: expected UTF-8, but byte {at} is 0xe9; save it as UTF-8")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])

@@ -244,9 +244,9 @@ def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:
         dc.EesenSystem(net, units=short)
     for text, says in (
         ("<eps> 0\n<blk> 1\nA 2\n", r"must be 1, 2, \.\.\. without gaps; is it tokens\.txt"),
-        ("A 1\nB 1\n", "line 2: needed another unit and its number, not 'B 1'"),
-        ("A 1\nA 2\n", "line 2: needed another unit"),
-        ("A\n", "line 1: needed"),
+        ("A 1\nB 1\n", "line 2: expected another unit and its number, not 'B 1'"),
+        ("A 1\nA 2\n", "line 2: expected another unit"),
+        ("A\n", "line 1: expected"),
         ("", "must be 1, 2"),
     ):
         (tmp_path / "bad.txt").write_text(text)
@@ -257,7 +257,7 @@ def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "needed <Nnet>, not the end of the file"),
+        (b"", "expected <Nnet>, not the end of the file"),
         (b"hello there", r"bad\.nnet is not a network of EESEN: such a file begins with <Nnet>"),
         (b"<Nnet> </Nnet> \n", "bad.nnet has no recurrent layer"),
         (b"<Nnet> <Gru> <InputDim> 3 ", "'<Gru>' is not a layer that EESEN has"),
@@ -269,7 +269,7 @@ def test_units_that_do_not_fit_are_refused(tmp_path: Path, net: Path) -> None:
         (b"<Nnet> <Lstm> <InputDim> 3 <CellDim> 1 [ 1 2 ]", "an array of 2, but the sizes of its layer need 4 x 3"),
         (b"<Nnet> <AffineTransform> 1 1 [\n nan ]", "there is NaN or infinity among the weights"),
         (b"<Nnet> <Tanh> 3 3 <Sigmoid> 4 4 ", "<Sigmoid> reads 4 values, but the layer before it gives 3"),
-        (b"<Nnet> <Tanh> 3 3 ", "needed a layer or </Nnet>, not the end of the file; is the file damaged"),
+        (b"<Nnet> <Tanh> 3 3 ", "expected a layer or </Nnet>, not the end of the file; is the file damaged"),
     ],
 )
 def test_files_that_are_no_networks_are_refused(tmp_path: Path, content: bytes, says: str) -> None:

@@ -95,7 +95,7 @@ def test_what_is_no_suite(suite: Suite, tmp_path: Path) -> None:
     path = suite.folder / "suite.json"
     data = json.loads(path.read_text())
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"format": 99}, "has the format 99, and 1 was needed"),
+        ({"format": 99}, "has format 99 and this version reads format 1"),
         ({"oracle": {"type": "Disagreement", "above": 3}}, "unknown field of the oracle"),
         ({"tests": ["../judge.py"]}, "which is not in its folder"),
         ({"tests": 3}, "is damaged, or of another version"),

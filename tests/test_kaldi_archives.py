@@ -58,16 +58,16 @@ def test_an_archive_of_features_profiles_any_system(tmp_path: Path) -> None:
     ("content", "says"),
     [
         (b"", r"it is empty \(0 bytes\)"),
-        (b"utt1", r"byte 0: needed the id of an utterance and a space"),
-        (b"utt1 \0BXY ", r"byte 7: needed a vector or a matrix \(FM, DM, .*\), not 'XY '"),
-        (b"utt1 \0BFM \4\2\0", r"needed a size, not '\\x04\\x02\\x00'; is the file damaged"),
+        (b"utt1", r"byte 0: expected the id of an utterance and a space"),
+        (b"utt1 \0BXY ", r"byte 7: expected a vector or a matrix \(FM, DM, .*\), not 'XY '"),
+        (b"utt1 \0BFM \4\2\0", r"expected a size, not '\\x04\\x02\\x00'; is the file damaged"),
         (
             b"utt1 \0BFM " + kaldi_files.size(2**31 - 1) * 2,
             r"an array of 2,147,483,647 x 2,147,483,647 takes [0-9,]+ bytes, and the file has 0 left; it is damaged",
         ),
         (b"utt1 \0BFM " + kaldi_files.size(-1) * 2, r"the sizes \[-1, -1\] are not those of an array"),
         (b"utt1 \0BFM " + kaldi_files.size(10**9) + kaldi_files.size(0), r"the sizes \[1000000000, 0\] are not"),
-        (b"utt1 \0BCM3 \0\0", "needed the 16 bytes of a compressed matrix's header"),
+        (b"utt1 \0BCM3 \0\0", "expected the 16 bytes of a compressed matrix's header"),
         (b"utt1  [ 1 2\n 3 4\n", "a bracket is never closed; the file is cut short"),
     ],
 )
@@ -82,14 +82,14 @@ def test_damaged_archives_are_refused(tmp_path: Path, content: bytes, says: str)
     [
         (
             "utt1 copy-feats a.ark ark:- |",
-            r"line 1: needed an id, a file and a byte, .* \(no command\), not 'utt1 copy",
+            r"line 1: expected an id, a file and a byte, .* \(no command\), not 'utt1 copy",
         ),
-        ("utt1", "line 1: needed an id, a file and a byte"),
+        ("utt1", "line 1: expected an id, a file and a byte"),
         ("utt1 a.ark:99", "at byte 99: it has 36 bytes"),
-        ("utt1 a.ark:2", "needed a vector or a matrix in brackets, not "),
+        ("utt1 a.ark:2", "expected a vector or a matrix in brackets, not "),
         ("utt1 a.ark:5[1:2]", r"'utt1' is rows 1 to 2 of .*a\.ark, where there are 2"),
         ("utt1 b.ark:5", r"cannot read .*b\.ark: no such file or directory"),
-        ("utt1 rows.ark", "needed rows of numbers of one length in the brackets"),
+        ("utt1 rows.ark", "expected rows of numbers of one length in the brackets"),
         (f"utt1 a.ark:{'9' * 18}", "it has 36 bytes"),
     ],
 )

@@ -69,8 +69,8 @@ CRAFTED: dict[str, tuple[str, Any, str]] = {
     "actions that are not there": ("action", lambda a: a - 1, "but there are"),
     "a row too few": ("action", lambda a: a[:-1], "different lengths"),
     "initial twice": ("initial", lambda a: np.repeat(a, 2), "not in ascending order"),
-    "bounds the wrong way round": ("grid", lambda a: a[::-1].copy(), "bounds of a grid"),
-    "bounds that are not finite": ("grid", lambda a: a * np.inf, "bounds of a grid"),
+    "bounds the wrong way round": ("grid", lambda a: a[::-1].copy(), "bounds of the grid"),
+    "bounds that are not finite": ("grid", lambda a: a * np.inf, "bounds of the grid"),
     "no partitions": ("partitions", lambda a: a * 0, "partitions must be at least 1"),
     "axes that are too long": ("states_axes", lambda a: a * 2, "not of length 1"),
     "variances that do not add up": ("states_variances", lambda a: a * [1, 1, 0.1], "do not add up"),
@@ -127,7 +127,7 @@ def npy(shape: str, *, descr: str = "<f4", data: bytes = b"") -> bytes:
 )
 def test_headers_of_arrays(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(dc.FileError, match=f"cannot read .*a.npy: .*{message}.*; needed an array saved by numpy.save"):
+    with pytest.raises(dc.FileError, match=f"cannot read .*a.npy: .*{message}.*; expected an array saved by numpy.save"):
         assert Sample("a", tmp_path / "a.npy").input is None
 
 

@@ -94,8 +94,8 @@ class Audio:
         except OSError as error:
             raise FileError(f"cannot read {path}: {_why(error)}") from error
         except (TypeError, ValueError, sf.SoundFileError) as error:  # soundfile's own for .raw, an odd path, a bad file
-            needed = "needed a whole WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file"
-            raise FileError(f"cannot read {path}: {_why(error)}; {needed}") from error
+            expected = "expected a whole WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file"
+            raise FileError(f"cannot read {path}: {_why(error)}; {expected}") from error
         try:
             return cls(samples, rate)
         except InputError as error:

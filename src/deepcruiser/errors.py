@@ -1,11 +1,11 @@
 """The errors that DeepCruiser raises, and texts that are safe to print.
 
     DeepCruiserError
-      InputError       a value, an array or an option is not what was needed
+      InputError       a value, an array or an option is not what was expected
       FileError        a file is missing, damaged, or of another kind or version
       MismatchError    two things do not belong together, such as a profile and another network
 
-A message says what was given, what was needed and what to do. The command line prints it as it is:
+A message says what was given, what was expected and what to do. The command line prints it as it is:
 
     try:
         model = dc.AbstractModel.load("asr.model")
@@ -33,7 +33,7 @@ class DeepCruiserError(Exception):
 
 
 class InputError(DeepCruiserError, ValueError):
-    """A value, an array or an option is not what was needed."""
+    """A value, an array or an option is not what was expected."""
 
 
 class FileError(DeepCruiserError):

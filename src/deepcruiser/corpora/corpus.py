@@ -98,4 +98,4 @@ def _array(path: Path) -> npt.NDArray[Any]:
     except OSError as error:
         raise FileError(f"cannot read {path}: {reason(error)}") from error
     except ValueError as error:
-        raise FileError(f"cannot read {path}: {reason(error)}; needed an array saved by numpy.save") from error
+        raise FileError(f"cannot read {path}: {reason(error)}; expected an array saved by numpy.save") from error

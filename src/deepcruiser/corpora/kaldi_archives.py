@@ -53,7 +53,7 @@ def archive(path: Path) -> Iterator[Sample]:
             match = _KEY.match(data, place)
             if match is None:
                 raise FileError(
-                    f"{path}, byte {place}: needed the id of an utterance and a space; is the file damaged?"
+                    f"{path}, byte {place}: expected the id of an utterance and a space; is the file damaged?"
                 )
             key = match[1].decode("utf-8", "replace")
             reader = KaldiReader(data, str(path), match.end())

@@ -103,8 +103,8 @@ def nemo(manifest: Path) -> Iterator[Sample]:
             continue
         name, text, offset, duration = (entry.get(key) for key in ("audio_filepath", "text", "offset", "duration"))
         if not isinstance(name, str) or not name or not isinstance(text, str | None):
-            needed = "a JSON object with strings as audio_filepath and text, or a text and a label"
-            raise malformed(manifest, number, line, needed)
+            expected = "a JSON object with strings as audio_filepath and text, or a text and a label"
+            raise malformed(manifest, number, line, expected)
         text = label if text is None else text
         whole = named(manifest.parent, name, text)
         if offset is None:  # the duration is then the length of the whole file
@@ -153,14 +153,14 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
         source, right = (words, label) if file is None else (file, label if words is None else words)
         if source is None or (file is not None and right is None):
             texts = f"{', '.join(TEXT_COLUMNS)} or label; for texts without sounds, columns named text and label"
-            needed = f"a header with one of {', '.join(FILE_COLUMNS)} and one of {texts}"
-            raise malformed(path, 1, ", ".join(header), needed)
+            expected = f"a header with one of {', '.join(FILE_COLUMNS)} and one of {texts}"
+            raise malformed(path, 1, ", ".join(header), expected)
         for row in filter(any, rows):
             # Common Voice omits empty columns at the end; an extra column means a comma without quotes.
             last = max(source, -1 if right is None else right)
             if not last < len(row) <= len(header) or not row[source]:
-                needed = f"a {'text and a label' if file is None else 'file and a text'}, in {len(header)} columns"
-                raise malformed(path, rows.line_num, " | ".join(row), f"{needed} as in the header")
+                expected = f"a {'text and a label' if file is None else 'file and a text'}, in {len(header)} columns"
+                raise malformed(path, rows.line_num, " | ".join(row), f"{expected} as in the header")
             answer = None if right is None else text_of(row[right])
             if file is None:
                 key = row[name] if name is not None and name < len(row) else str(rows.line_num)
@@ -170,7 +170,7 @@ def _table(path: Path, folder: Path, rows: Any) -> Iterator[Sample]:
             suffix = ".mp3" if folder.name == "clips" and not Path(row[file]).suffix else ""
             yield named(folder, text_of(row[file]) + suffix, answer)
     except csv.Error as error:
-        raise FileError(f"{path}, line {rows.line_num}: {error}; needed a well-formed table") from error
+        raise FileError(f"{path}, line {rows.line_num}: {error}; expected a well-formed table") from error
 
 
 def texts(path: Path) -> Iterator[Sample]:
@@ -187,7 +187,7 @@ def _text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         byte = f"byte {error.start} is 0x{data[error.start]:02x}"
-        raise FileError(f"{path}, line {line}: needed UTF-8, but {byte}; save it as UTF-8") from error
+        raise FileError(f"{path}, line {line}: expected UTF-8, but {byte}; save it as UTF-8") from error
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -196,8 +196,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     return ((number, line.rstrip("\r")) for number, line in enumerate(lines, 1) if line.strip())
 
 
-def malformed(path: Path, number: int, line: str, needed: str) -> FileError:
-    return FileError(f"{path}, line {number}: needed {needed}, not {line[:80]!r}")
+def malformed(path: Path, number: int, line: str, expected: str) -> FileError:
+    return FileError(f"{path}, line {number}: expected {expected}, not {line[:80]!r}")
 
 
 def key_and_rest(line: str) -> tuple[str, str]:

@@ -55,7 +55,7 @@ def _file(path: Path) -> Iterator[Sample]:
     if suffix in INPUT_SUFFIXES:
         return iter([named(path.parent, path.name)])
     raise FileError(
-        f"{path} is not a corpus: needed a folder, a list ({', '.join(LIST_SUFFIXES)}), "
+        f"{path} is not a corpus: expected a folder, a list ({', '.join(LIST_SUFFIXES)}), "
         f"or an audio file or array ({', '.join(INPUT_SUFFIXES)})"
     )
 

@@ -38,11 +38,11 @@ class KaldiReader:
         if self.binary:
             self.position += 2
 
-    def error(self, needed: str) -> FileError:
+    def error(self, expected: str) -> FileError:
         """The error for what stands at the position."""
         there = bytes(self.data[self.position : self.position + 24])
         what = repr(there)[1:] if there else "the end of the file"
-        return FileError(f"{self.name}, byte {self.position}: needed {needed}, not {what}; is the file damaged?")
+        return FileError(f"{self.name}, byte {self.position}: expected {expected}, not {what}; is the file damaged?")
 
     def at_end(self) -> bool:
         """Whether nothing but white space is left."""
@@ -55,38 +55,38 @@ class KaldiReader:
             self._skip_space()
         return self.data[self.position : self.position + 1]
 
-    def token(self, needed: str = "a token") -> str:
+    def token(self, expected: str = "a token") -> str:
         """The characters up to the next white space, of which one character is passed over."""
         if not self.binary:
             self._skip_space()
         match = _WORD.match(self.data, self.position)
         if match is None:
-            raise self.error(needed)
+            raise self.error(expected)
         try:
             text = match[0].decode()
         except UnicodeDecodeError:
-            raise self.error(needed) from None
+            raise self.error(expected) from None
         self.position = match.end() + 1
         return text
 
-    def integer(self, needed: str = "a whole number") -> int:
+    def integer(self, expected: str = "a whole number") -> int:
         if self.binary:
-            return int(self._sized({4: "<i"}, needed))
-        start, word = self.position, self.token(needed)
+            return int(self._sized({4: "<i"}, expected))
+        start, word = self.position, self.token(expected)
         if not re.fullmatch(r"[+-]?[0-9]{1,10}", word):
             self.position = start
-            raise self.error(needed)
+            raise self.error(expected)
         return int(word)
 
-    def number(self, needed: str = "a number") -> float:
+    def number(self, expected: str = "a number") -> float:
         if self.binary:
-            return self._sized({4: "<f", 8: "<d"}, needed)
-        start, word = self.position, self.token(needed)
+            return self._sized({4: "<f", 8: "<d"}, expected)
+        start, word = self.position, self.token(expected)
         try:
             return float(word)
         except ValueError:
             self.position = start
-            raise self.error(needed) from None
+            raise self.error(expected) from None
 
     def flag(self) -> bool:
         """The letter T or F; in binary, nothing stands between it and what follows."""
@@ -121,12 +121,12 @@ class KaldiReader:
         assert match is not None  # it matches the empty text
         self.position = match.end()
 
-    def _sized(self, forms: dict[int, str], needed: str) -> float:
+    def _sized(self, forms: dict[int, str], expected: str) -> float:
         """A number with its size in front of it."""
         size = (self.data[self.position : self.position + 1] or b"\0")[0]
         raw = self.data[self.position + 1 : self.position + 1 + size]
         if size not in forms or len(raw) < size:
-            raise self.error(needed)
+            raise self.error(expected)
         self.position += 1 + size
         return float(struct.unpack(forms[size], raw)[0])
 
@@ -182,7 +182,7 @@ class KaldiReader:
             values = np.array([row for row in rows if row], dtype=np.float64)  # refuses rows of different lengths too
         except ValueError:
             raise FileError(
-                f"{self.name}, byte {start}: needed rows of numbers of one length in the brackets; is the file damaged?"
+                f"{self.name}, byte {start}: expected rows of numbers of one length in the brackets; is the file damaged?"
             ) from None
         self.position = end + 1
         return values if len(rows) > 1 else values.reshape(-1)

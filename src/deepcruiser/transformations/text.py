@@ -243,5 +243,5 @@ def lost(seed: str, mutant: str) -> float:
 
 def _checked(text: Any) -> str:
     if not isinstance(text, str):
-        raise InputError(f"a text was needed, not a {type(text).__name__}: give texts as inputs, or other mutations")
+        raise InputError(f"expected a text, not a {type(text).__name__}: give texts as inputs, or use other mutations")
     return text

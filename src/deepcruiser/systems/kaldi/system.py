@@ -224,12 +224,12 @@ def read_units(path: str | os.PathLike[str]) -> list[str]:
             continue
         place = int(fields[1]) if len(fields) == 2 and re.fullmatch("[0-9]{1,9}", fields[1]) else None
         if place is None or place in units or fields[0] in seen:
-            raise FileError(f"{name}, line {number}: needed another unit and its number, not {line[:80]!r}")
+            raise FileError(f"{name}, line {number}: expected another unit and its number, not {line[:80]!r}")
         units[place] = fields[0]
         seen.add(fields[0])
     if not units or sorted(units) != list(range(1, len(units) + 1)):
         raise FileError(
             f"the numbers in {name!r} must be 1, 2, ... without gaps; is it tokens.txt (which begins with <eps> 0)? "
-            "needed units.txt"
+            "expected units.txt"
         )
     return [units[number] for number in sorted(units)]
