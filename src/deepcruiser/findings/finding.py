@@ -169,7 +169,8 @@ class Finding:
     def explanation(self) -> str:
         """Why these failures belong together, in a sentence."""
         count, cause = count_of(len(self.members), "failing test"), self.cause
-        what = KINDS[cause.kind] + (f" ({cause.failure})" if cause.expected or cause.got else "")
+        got = f" ({cause.got})" if cause.got else ""
+        what = f"{cause.expected!r} is wrong" if cause.expected else f"{KINDS[cause.kind]}{got}"
         if cause.region == "outside":
             why = "more of the states are where training never was than in 19 of 20 seeds"
         elif cause.change == SEVERAL:
