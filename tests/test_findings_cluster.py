@@ -47,6 +47,14 @@ def test_one_cause_one_finding() -> None:
     assert found.failing_tests == 12
 
 
+def test_labels_are_one_finding_that_counts_them() -> None:
+    labels = [("yes", "no"), ("yes", "no"), ("up", "down")]
+    tests = [failed_test(i, f"s{i}", (LowPassFilter(3000 + i),), *pair) for i, pair in enumerate(labels)]
+    (finding,) = grouped(Record(tests, dc.Disagreement())).findings
+    assert finding.title == "wrong label (mostly 'yes' became 'no') when low-passed at 3,002 Hz: 3 seeds"
+    assert finding.counts()["labels"] == {"'yes' became 'no'": 2, "'up' became 'down'": 1}
+
+
 def test_every_failure_is_in_one_finding_and_stays_there() -> None:
     tests = random_failures(3000)
     before = grouped(Record(tests[:2900]))

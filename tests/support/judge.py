@@ -23,7 +23,13 @@ class Judge:
     def run(self, batch):
         return [dc.Run("fine" if text.count("[") < self.limit else self.answer) for text in batch]
 
-broken, mended, worse = Judge(3), Judge(1000), Judge(2, "lost")
+class Crashing(Judge):
+    def run(self, batch):
+        if any(text.count("[") >= self.limit for text in batch):
+            raise ValueError("too many")
+        return super().run(batch)
+
+broken, mended, worse = Judge(3), Judge(1000), Crashing(2)
 """
 SEEDS = [Text(f"t{i}", text, "fine") for i, text in enumerate(["a(b)", "([])", "[][]ab", "(()())", "ab[a]b"])]
 

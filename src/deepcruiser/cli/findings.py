@@ -70,11 +70,9 @@ def findings(
     deepcruiser findings runs/asr --group-by '^([a-z]+)-'     which voice fails how often
     deepcruiser findings runs/asr --max-findings 0            for CI
 
-    Failing tests belong together if their states leave what training visited farther than those of the seeds do.
-    Otherwise, they do if the error is the same (the words or labels, or its kind where several words are wrong), and
-    the change that made them fail. Findings are ranked by how
-    wrong the answer is, how many seeds have it, and how mild a change suffices. The worst test of each is shrunk: see
-    `deepcruiser shrink --help`.
+    Failing tests belong together if the error and the change that matters are the same, or if they fail where the
+    states leave what training visited. Findings are ranked by how wrong the answer is, how many seeds have it, and how
+    mild a change suffices. The worst test of each is shrunk: see `deepcruiser shrink --help`.
 
     Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds.

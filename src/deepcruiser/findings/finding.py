@@ -180,7 +180,7 @@ class Finding:
         return f"{count} in which {what} and {why}"
 
     def counts(self, group_of: Callable[[FailedTest], str] | None = None) -> dict[str, dict[str, int]]:
-        """The failing tests by transformation, by word that went wrong, and by group, the most frequent first."""
+        """The failing tests by transformation, by word or label that went wrong, and by group, most frequent first."""
         changes = Counter(name for each in self.members for name in {name_of(step) for step in each.recipe})
         words = Counter(
             word
@@ -188,6 +188,8 @@ class Finding:
             for word in {error.expected or f"+{error.got}" for error in each.failure.words}
         )
         counts = {"transformations": changes, "words": words}
+        if labels := Counter(str(each.failure) for each in self.members if each.failure.kind == "label flip"):
+            counts["labels"] = labels
         if group_of is not None:
             counts["groups"] = Counter(group_of(each.test) for each in self.members)
         return {name: dict(_most_frequent(found)) for name, found in counts.items()}

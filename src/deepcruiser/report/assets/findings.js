@@ -39,6 +39,7 @@ function findingCard(finding, tests, data, sounds) {
   const words = Object.entries(finding.counts.words); // those with + were answered though nobody said them
   const counts = [
     ["Transformations", Object.entries(finding.counts.transformations)],
+    ["Labels", Object.entries(finding.counts.labels ?? {})],
     ["Words wrong", words.filter(([word]) => !word.startsWith("+"))],
     ["Words added", words.filter(([word]) => word.startsWith("+")).map(([word, times]) => [word.slice(1), times])],
   ]
