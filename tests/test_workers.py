@@ -18,7 +18,7 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.fuzz import Status
-from deepcruiser.stream import Source
+from deepcruiser.stream import Progress, Source, stream
 from deepcruiser.workers import ProcessWorkers, WorkerError
 from tests.support import toy
 from tests.support.typed import run
@@ -108,6 +108,20 @@ def test_profile_and_coverage_are_the_same_from_any_number_of_workers() -> None:
         assert parts.projections == whole.projections
         assert parts.abstract(12).fingerprint == whole.abstract(12).fingerprint
         assert (str(covered), covered.traces, covered.steps) == (str(report), report.traces, report.steps)
+
+
+def outputs(names: list[str], runs: list[dc.Run]) -> list[Any]:
+    return [run.output for run in runs]
+
+
+@pytest.mark.parametrize("count", [7, 30])
+def test_a_few_inputs_are_shared_by_all_workers_and_come_back_in_their_order(count: int) -> None:
+    system, data = toy.Reader(), toy.texts(90, longest=12)[:count]
+    here = list(stream(system, data, outputs, progress=Progress(count), batch_size=3))
+    with ProcessWorkers(source, 4) as these:
+        there = list(stream(system, data, outputs, progress=(seen := Progress(count)), batch_size=3, workers=these))
+    assert there == here
+    assert seen.done == count
 
 
 def test_the_commands_profile_and_cover_with_workers(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, TypeVar
 
 from deepcruiser.corpora.samples import samples
@@ -20,8 +20,8 @@ T = TypeVar("T")
 #: From the names and runs of a batch to a result for each, or to a function that waits for them: it is called once the
 #: next batch has been started, so that a GPU does not wait for what is done with its results.
 Reduce = Callable[[list[str], list[Run]], Sequence[T] | Callable[[], Sequence[T]]]
-#: The results of a window, the inputs that could not be read and why, and the number of steps.
-_Window = tuple[list[tuple[str, T]], dict[str, str], int]
+#: What a worker makes of a share of a window: results with their places, the unreadable inputs, the number of steps.
+_Share = tuple[list[tuple[int, tuple[str, T]]], dict[str, str], int]
 
 #: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of similar length.
 _BATCHES_PER_WINDOW = 8
@@ -70,7 +70,8 @@ def stream(
         yield from _on_workers(workers, data, reduce, batch_size, progress, chosen)
         return
     items = ((name, item) for name, item in named(data) if chosen(name))
-    yield from _run(system, _windows(items, batch_size, progress), reduce, batch_size, progress)
+    windows = ((inputs, _batches(inputs, batch_size)) for inputs in _windows(items, batch_size, progress))
+    yield from _run(system, windows, reduce, progress)
 
 
 def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progress) -> Iterator[list[tuple[str, Any]]]:
@@ -104,50 +105,65 @@ def _on_workers(
     chosen: Callable[[str], bool],
 ) -> Iterator[tuple[str, T]]:
     positions = [position for position, (name, _) in enumerate(named(data)) if chosen(name)]
-    window = batch_size * _BATCHES_PER_WINDOW
-    starts = iter(range(0, len(positions), window))
-    waiting: deque[Future[_Window[T]]] = deque()
-    while True:
-        for start in islice(starts, 2 * workers.count - len(waiting)):
-            waiting.append(workers.submit(_window, (positions[start : start + window], reduce, batch_size)))
-        if not waiting:
-            return
-        results, unreadable, steps = waiting.popleft().result()
+    size = batch_size * _BATCHES_PER_WINDOW
+    windows = [positions[start : start + size] for start in range(0, len(positions), size)]
+    # Few windows are shared by several workers, each of which reads all of its window.
+    shares = min(_BATCHES_PER_WINDOW, max(1, workers.count // max(1, len(windows))))
+    jobs = ((window, share, shares, reduce, batch_size) for window in windows for share in range(shares))
+    waiting: deque[Future[_Share[T]]] = deque()
+    for _ in windows:
+        waiting.extend(workers.submit(_share, job) for job in islice(jobs, 2 * workers.count - len(waiting)))
+        results, unreadable = [], dict[str, str]()
+        for _ in range(shares):
+            some, unreadable, steps = waiting.popleft().result()
+            results += some
+            progress.advance(len(some), steps=steps)
         progress.skipped.update(unreadable)
-        progress.advance(len(results) + len(unreadable), steps=steps)
-        yield from results
+        progress.advance(len(unreadable))
+        yield from (result for _, result in sorted(results, key=lambda placed: placed[0]))
 
 
-def _window(source: Source, job: tuple[list[int], Reduce[T], int]) -> _Window[T]:
-    """The results of one window, on a worker."""
-    positions, reduce, batch_size = job
+def _share(source: Source, job: tuple[list[int], int, int, Reduce[T], int]) -> _Share[T]:
+    """The results of a share of the batches of one window, on a worker."""
+    positions, share, shares, reduce, batch_size = job
     items = [(str(getattr(source.data[at], "id", at)), source.data[at]) for at in positions]
     inputs, unreadable = _read(items)
+    batches = _batches(inputs, batch_size)[share::shares]
     progress = Progress(len(inputs))
-    return list(_run(source.system, [inputs], reduce, batch_size, progress)), unreadable, progress.steps
+    results = _run(source.system, [(inputs, batches)], reduce, progress)
+    return list(zip(sorted(chain(*batches)), results, strict=True)), unreadable, progress.steps
+
+
+def _batches(inputs: list[tuple[str, Any]], size: int) -> list[list[int]]:
+    """The places of inputs of similar length."""
+    order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
+    return [order[start : start + size] for start in range(0, len(order), size)]
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """A batch that was started: its place among the inputs of its window, and what waits for its results."""
+    """A batch that was started: its places in its window, and what waits for its results."""
 
     inputs: list[tuple[str, Any]]
     positions: list[int]
+    last: bool
     results: dict[int, Any]
     wait: Callable[[], Sequence[Any]]
     steps: int
 
 
 def _run(
-    system: System, windows: Iterable[list[tuple[str, Any]]], reduce: Reduce[T], batch_size: int, progress: Progress
+    system: System,
+    windows: Iterable[tuple[list[tuple[str, Any]], list[list[int]]]],
+    reduce: Reduce[T],
+    progress: Progress,
 ) -> Iterator[tuple[str, T]]:
-    """The results of each window in the order of its inputs, which are run in the order of their lengths."""
+    """The results of the batches of each window, in the order of its inputs."""
     before: _Batch | None = None
-    for inputs in windows:
-        order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
+    for inputs, batches in windows:
         results: dict[int, T] = {}
-        for start in range(0, len(order), batch_size):
-            batch = _start(system, inputs, order[start : start + batch_size], reduce, results)
+        for positions in batches:
+            batch = _start(system, inputs, positions, reduce, positions is batches[-1], results)
             if before is not None:
                 yield from _finish(before, progress)
             before = batch
@@ -156,7 +172,12 @@ def _run(
 
 
 def _start(
-    system: System, inputs: list[tuple[str, Any]], positions: list[int], reduce: Reduce[T], results: dict[int, T]
+    system: System,
+    inputs: list[tuple[str, Any]],
+    positions: list[int],
+    reduce: Reduce[T],
+    last: bool,
+    results: dict[int, T],
 ) -> _Batch:
     try:
         runs = checked_runs(system, system.run([inputs[i][1] for i in positions]), len(positions))
@@ -164,15 +185,15 @@ def _start(
         raise InputError(f"{system!r} called sys.exit({error.code!r}): remove that call") from error
     reduced = reduce([inputs[i][0] for i in positions], runs)
     steps = sum(len(run.traced) for run in runs)
-    return _Batch(inputs, positions, results, reduced if callable(reduced) else lambda: reduced, steps)
+    return _Batch(inputs, positions, last, results, reduced if callable(reduced) else lambda: reduced, steps)
 
 
 def _finish(batch: _Batch, progress: Progress) -> Iterator[tuple[str, Any]]:
     """Wait for the results of a batch; yield those of its window with the last batch of it."""
     batch.results.update(zip(batch.positions, batch.wait(), strict=True))
     progress.advance(len(batch.positions), steps=batch.steps)
-    if len(batch.results) == len(batch.inputs):
-        yield from ((name, batch.results[i]) for i, (name, _) in enumerate(batch.inputs))
+    if batch.last:
+        yield from ((batch.inputs[i][0], result) for i, result in sorted(batch.results.items()))
 
 
 def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, str]]:

@@ -60,7 +60,7 @@ class Moments:
         import torch
 
         self.count = state["count"]
-        self.mean, self.scatter = torch.from_numpy(state["mean"]), torch.from_numpy(state["scatter"])
+        self.mean, self.scatter = torch.tensor(state["mean"]), torch.tensor(state["scatter"])
 
     @property
     def size(self) -> int:
