@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Event, Seeded
-from deepcruiser.campaign.paths import keep_paths, read_paths
+from deepcruiser.campaign.paths import WORST, keep_paths, read_paths
 from deepcruiser.criteria import FIVE, Criterion
 from deepcruiser.findings.region import parting
 from deepcruiser.report import page as page_module
@@ -204,34 +204,33 @@ def test_the_state_space_has_the_cells_that_were_visited(tmp_path: Path) -> None
 
 
 def test_the_path_of_a_failing_test_is_that_of_running_it_again(tmp_path: Path) -> None:
-    campaign, system, model = toy.campaign(tmp_path), toy.Reader(), toy.model()
-    assert all("path" not in test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"])
-    worst = campaign.failed[0]
-    keep_paths(campaign, system, [worst])
-    (shown,) = [
-        test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"] if "path" in test
-    ]
-    assert shown["number"] == worst.number
+    def paths() -> dict[int, Any]:
+        tests = collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"]
+        return {test["number"]: test["path"] for test in tests if "path" in test}
+
+    campaign, system, model = toy.campaign(tmp_path, runs=160), toy.Reader(), toy.model()
+    worst, last = campaign.failed[0], campaign.failed[-1]
+    assert set(paths()) == {test.number for test in campaign.failed[:WORST]} != {t.number for t in campaign.failed}
+    keep_paths(campaign, system, [last])
+    assert last.number in paths()
+    shown = paths()[worst.number]
     seed = next(seed.input for seed in toy.seeds() if seed.id == worst.seed)
     traces = [run.traced for run in system.run([seed, worst.make()])]
     for which, trace in zip(("seed", "test"), traces, strict=True):
         cells = model.cells(trace)[0]
-        assert shown["path"][which]["cells"] == cells.tolist()
+        assert shown[which]["cells"] == cells.tolist()
         known = [int(code in set(model.states.tolist())) for code in model.grid.encode(cells).tolist()]
-        assert shown["path"][which]["known"] == "".join(map(str, known))
+        assert shown[which]["known"] == "".join(map(str, known))
     expected = parting(model, *traces)
-    assert shown["path"]["parting"] == (None if expected is None else expected.step)
+    assert shown["parting"] == (None if expected is None else expected.step)
     file = tmp_path / "paths" / f"{worst.number:06}.json"
     for damage in ("{", "[]", '{"sha256": "00"}', file.read_text().replace('"cells":[[', '"cells":[[1,')):
         file.write_text(damage)
-        assert all(
-            "path" not in test for test in collect(ReportData.of([CampaignData(tmp_path)]), page=True)["failures"]
-        )
+        assert worst.number not in paths()
 
 
 def test_the_text_written_so_far_grows_with_the_steps(tmp_path: Path) -> None:
     campaign = reports.sound_campaign(tmp_path, runs=16)
-    keep_paths(campaign, reports.listener(), campaign.failed[:1])
     assert campaign.model is not None
     paths = read_paths(tmp_path, campaign.failed[0], campaign.model)
     assert paths is not None

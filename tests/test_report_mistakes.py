@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import deepcruiser as dc
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.sections.mistakes import Mistakes, wilson
 from tests.support import toy
@@ -48,3 +50,20 @@ def test_rates_and_labels_are_those_of_the_runs(tmp_path: Path) -> None:
     expected = [[answers.count((right, given)) for given in labels["names"]] for right in labels["names"]]
     assert labels["counts"] == expected
     assert np.sum(expected) - np.trace(expected) == len(campaign.failed)
+
+
+def test_labels_may_have_several_words(tmp_path: Path) -> None:
+    class Switch(toy.Reader):
+        def run(self, batch: Sequence[str]) -> list[dc.Run]:
+            return [
+                dc.Run("light on" if run.output == "high" else "light off", run.trace) for run in super().run(batch)
+            ]
+
+    assert toy.campaign(tmp_path, system=Switch(), runs=160).failed
+    data = CampaignData(tmp_path)
+    mistakes = Mistakes(data.record)
+    heat, labels = mistakes.heat_map(), mistakes.labels()
+    assert heat is not None
+    assert labels is not None
+    assert set(heat["groups"]) == set(labels["names"]) == {"light on", "light off"}
+    assert all(test["pieces"] is None for test in data.failures())  # that both begin with "light" says nothing

@@ -27,6 +27,7 @@ from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import Step, loop, sow
 from deepcruiser.campaign.mutations import Mutations, never_invalid
+from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import Mutant, Plan
 from deepcruiser.campaign.seeds import Inputs, Seeds
@@ -125,7 +126,10 @@ def fuzz(
             session = _Session(spec, system, state, executor, oracle, inputs, left_out, store, watch, interrupted)
             stopped = session.run()
         store.put("stopped", stopped)
-    return CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
+    record = CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
+    if stopped != "interrupted":
+        keep_paths(record, system, record.failed[:WORST])
+    return record
 
 
 def _spec(

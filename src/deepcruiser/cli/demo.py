@@ -18,7 +18,6 @@ from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profiler import profile
 from deepcruiser.campaign.fuzz import fuzz
 from deepcruiser.campaign.guide import Guide
-from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component
 from deepcruiser.cli import builtin
@@ -106,7 +105,6 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     for test in guided["worst"][:1]:
         tell("\n   The worst of them:\n   " + "\n   ".join(failure_lines(test)))
         tell(f"   Replay it: {program(ctx)} replay {output / 'campaign'} {test['number']}")
-    keep_paths(campaigns[0], system, campaigns[0].failed[:WORST])
     page = output / "report.html"
     write_page([CampaignData(output / name) for name in reversed(CAMPAIGNS)], page, embed=25)
     tell(f"\n5. The report with pictures and sounds: {page}")

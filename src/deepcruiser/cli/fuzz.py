@@ -19,7 +19,6 @@ from deepcruiser.campaign.database import DATABASE
 from deepcruiser.campaign.fuzz import fuzz as fuzz_system
 from deepcruiser.campaign.guide import KEEP
 from deepcruiser.campaign.learned import AIMS
-from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.scheduler import PICK
 from deepcruiser.campaign.spec import SCHEDULERS, CampaignSpec, Component, guide_component
@@ -256,8 +255,6 @@ def fuzz(
             command = spec.command_line(str(output), program=program(ctx))
             say(f"Interrupted. Everything reported so far is saved. Resume with: {command}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-    if record.stopped != "interrupted":
-        keep_paths(record, system, record.failed[:WORST])
     result = summary(record)
     if as_json_lines:
         say(json.dumps({"type": "summary", **result}), file=out)

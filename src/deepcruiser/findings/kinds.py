@@ -7,11 +7,11 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import jiwer
-import numpy as np
 
 from deepcruiser.alignment import aligned_words
 from deepcruiser.normaliser import respace
 from deepcruiser.oracles import CharacterErrorRate, Oracle, SpanDisagreement, WordErrorRate
+from deepcruiser.serialise import summarise
 
 #: Every kind, with the words for a sentence about it.
 KINDS = {
@@ -101,7 +101,7 @@ def classify(oracle: Oracle | None, reason: str, reference: Any, output: Any) ->
         return Failure("spans moved")
     if isinstance(oracle, WordErrorRate | CharacterErrorRate) and isinstance(reference, str):
         return _of_texts(*oracle.texts(reference, output))
-    labels = _label(reference), _label(output)
+    labels = label_of(reference), label_of(output)
     return Failure("label flip", *labels) if all(labels) else Failure("other answer")
 
 
@@ -130,9 +130,9 @@ def _of_texts(expected: str, got: str) -> Failure:
     return Failure("several words", words=words)
 
 
-def _label(value: Any) -> str:
+def label_of(value: Any) -> str:
     """A short answer as text; empty if it is too long for a label."""
-    plain = value.item() if isinstance(value, np.generic) else value
+    plain = summarise(value)
     if not isinstance(plain, str | int | bool) or len(str(plain)) > _LONGEST_LABEL:
         return ""
     return str(plain)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
-from deepcruiser.alignment import transcript_pieces
+from deepcruiser.alignment import Pieces, transcript_pieces
 from deepcruiser.campaign.failed_test import FailedTest, different_failures, input_text
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import Component
 from deepcruiser.criteria import Criterion
 from deepcruiser.errors import DeepCruiserError, InputError
+from deepcruiser.findings.kinds import label_of
 from deepcruiser.report.coverage_history import CoverageHistory, criteria_to_show
 from deepcruiser.report.format import group_of
 from deepcruiser.report.inputs import Inputs
@@ -24,9 +25,9 @@ from deepcruiser.serialise import digest_of
 from deepcruiser.transformations import to_dict
 
 #: What the score of an oracle is called; the scores of others are not shown.
-_MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
+MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
 #: The oracles that compare with the text or the label of a seed, if it has one.
-_OF_TEXTS = (*_MEASURES, "Disagreement")
+_OF_TEXTS = (*MEASURES, "Disagreement")
 
 
 class Fold(Protocol):
@@ -82,7 +83,7 @@ class CampaignData:
     @property
     def measure(self) -> str:
         """What scores are called: WER, CER, or nothing if they are not shown."""
-        return _MEASURES.get(self.record.spec.oracle.type, "")
+        return MEASURES.get(self.record.spec.oracle.type, "")
 
     @property
     def command(self) -> str:
@@ -136,17 +137,22 @@ class CampaignData:
 
     def _failure(self, test: FailedTest) -> dict[str, Any]:
         summary = test.to_dict()
-        by_character = self.measure == "CER"
-        wrong = test.kind == "wrong"
         return {
             **summary,
             "recipe": [str(change) for change in test.recipe],
             "text": input_text(self.folder, test.number),
             "position": test.position,
             "kinds": [to_dict(change)["name"] for change in test.recipe],
-            "pieces": transcript_pieces(test.reference, test.output, by_character=by_character) if wrong else None,
+            "pieces": self._pieces(test),
             "replay": self.replay_command(test.number),
         }
+
+    def _pieces(self, test: FailedTest) -> Pieces | None:
+        """The expected and the actual answer, aligned; labels are not, since their words and letters say nothing."""
+        labels = not self.measure and label_of(test.reference) and label_of(test.output)
+        if test.kind != "wrong" or labels:
+            return None
+        return transcript_pieces(test.reference, test.output, by_character=self.measure == "CER")
 
     def _right(self) -> dict[str, int] | None:
         """How many seeds the system gets right before any change; None where it is compared with its own answers."""

@@ -217,7 +217,7 @@ async function drawSounds(sides, rows, length, test, data, sounds) {
     rows.append(element("span", { class: "name" }, title, element("small", {}, range)), canvas);
   };
   const level = (power, i) => Math.max(0, power.values[i] - top + DEPTH);
-  powers.forEach((power, k) => add(`Spectrum of ${sides[k].title.toLowerCase()}`, (i) => heat(level(power, i) / DEPTH)));
+  powers.forEach((power, k) => add(`Spectrogram of ${sides[k].title.toLowerCase()}`, (i) => heat(level(power, i) / DEPTH)));
   if (powers.length < 2) return;
   const tints = ["seeds", "mutants"].map((name) => rgb(colour(name)));
   add("Difference: louder in seed (blue), in failing test (orange)", (i) => {

@@ -89,7 +89,7 @@ function whyNoPath(test, data, space) {
   const campaign = data.campaigns[test.campaign];
   return campaign.system
     ? `To see its path through the states, replay it, then write the report again: ${test.replay}`
-    : "To see its path through the states: deepcruiser.campaign.paths.keep_paths(record, system, [test]), with the record that fuzz() returned.";
+    : "To see its path through the states: deepcruiser.campaign.paths.keep_paths(campaign, system, [test]), with what fuzz() returned.";
 }
 
 /** Where the two part, where training never was, and what was read or being written there. */

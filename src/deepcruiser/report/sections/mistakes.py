@@ -15,17 +15,16 @@ from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import printable
 from deepcruiser.findings.cluster import oracle_of
+from deepcruiser.findings.kinds import label_of
 from deepcruiser.findings.shrink import failure_of
-from deepcruiser.report.data import CampaignData, ReportData
+from deepcruiser.report.data import MEASURES, CampaignData, ReportData
 from deepcruiser.report.format import markdown_table
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
-from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
 
 #: Groups of seeds in the heat map, words, and labels in the confusion matrix that are shown at most.
 _GROUPS, _WORDS, _LABELS = 12, 20, 30
-_LONGEST_LABEL = 40
 #: Words in a reference, for groups by length.
 _LENGTHS = (4, 8, 12)
 
@@ -66,7 +65,7 @@ class Mistakes:
                 count = self._counts.cells.setdefault((name, self._group_of(parent)), _Count())
                 count.tried += 1
                 count.failed += run.outcome == "failed"
-            right, given = _label(parent.reference), _label(run.output)
+            right, given = label_of(parent.reference), label_of(run.output)
             if right and given and run.reason in ("", "wrong"):
                 self._counts.labels[right, given] += 1
         self._read = len(self._record.runs)
@@ -127,8 +126,10 @@ def wilson(failed: int, tried: int) -> tuple[float, float]:
 def _grouping(record: Record) -> tuple[str, Callable[[Test], str]]:
     """How seeds are grouped: by label, else by what their names begin with, else by their number of words."""
     seeds = [event for event in record.seeds if event.outcome == "kept"]
-    if 2 <= len({_label(event.reference) for event in seeds} - {""}) <= _GROUPS:
-        return "right label", lambda test: _label(test.reference) or "other"
+    labels = {label_of(event.reference) for event in seeds} - {""}
+    transcripts = record.spec.oracle.type in MEASURES and any(" " in label for label in labels)
+    if 2 <= len(labels) <= _GROUPS and not transcripts:
+        return "right label", lambda test: label_of(test.reference) or "other"
     beginnings = {_beginning(event.seed) for event in seeds}
     if 2 <= len(beginnings) <= max(2, min(_GROUPS, len(seeds) // 2)):
         return "beginning of the seed's name", lambda test: _beginning(test.seed)
@@ -147,14 +148,6 @@ def _length(test: Test) -> str:
     at = int(np.searchsorted(_LENGTHS, words))
     low = 0 if at == 0 else _LENGTHS[at - 1] + 1
     return f"{low} to {_LENGTHS[at]}" if at < len(_LENGTHS) else f"{low} or more"
-
-
-def _label(value: Any) -> str:
-    """An answer as a label: a word or a whole number; empty if it is none."""
-    value = summarise(value)
-    if not isinstance(value, str | int | bool) or len(str(value)) > _LONGEST_LABEL or " " in str(value):
-        return ""
-    return str(value)
 
 
 def _data(report: ReportData) -> list[dict[str, Any]]:
