@@ -1,4 +1,4 @@
-"""Coverage and guided testing for recurrent neural networks: what did the state go through?
+"""Coverage criteria and coverage-guided testing for recurrent neural networks.
 
 The public names are listed here and imported on first use (PEP 562), so that `import deepcruiser` is fast and loads
 neither torch nor scipy.

@@ -57,10 +57,10 @@ class Guide:
         return f"{self.keep} ({criteria} measured)"
 
     def without_model(self) -> Guide:
-        """The same guide for a system that shows no states: nothing is measured."""
+        """The same guide for a system that reports no states: nothing is measured."""
         if self.needs_model or self.criteria not in ((), (BSCov,)):
             raise InputError(
                 f"the guide {self.name!r} needs a model of the system's states: profile the system and pass the "
-                "model; for a system that shows no states, use guide='none' or 'random'"
+                "model; for a system that reports no states, use guide='none' or 'random'"
             )
         return replace(self, criteria=())

@@ -19,11 +19,11 @@ COMMANDS = {
     "demo": "Profile, cover and fuzz a speech recogniser, and write a report.",
     "profile": "Record where the states of a network go on its training data.",
     "cover": "Measure how much of the abstract model a data set reaches.",
-    "monitor": "Find the inputs that leave what training visited.",
+    "monitor": "Find inputs whose states leave the region that training visited.",
     "seeds": "List seeds to choose from, by quality and by how near they are to a failure.",
     "fuzz": "Look for inputs that a system gets wrong.",
     "replay": "Run failing tests of a campaign again.",
-    "findings": "Say what is wrong: failing tests grouped by cause.",
+    "findings": "Group the failing tests of a campaign by cause.",
     "shrink": "Find the mildest recipes that still fail.",
     "history": "Compare the findings on versions of a network.",
     "report": "Show what campaigns found, on one page.",
@@ -31,7 +31,7 @@ COMMANDS = {
     "minimise": "Find a small part of a test set that covers as much as the whole.",
     "prioritise": "Order a pool of inputs so that failures come first.",
     "evaluate": "Ask the research questions of the paper about a system.",
-    "status": "Say how far a campaign is.",
+    "status": "Show the progress of a campaign.",
     "list": "List transformations, systems, criteria or schedulers.",
     "doctor": "Check the installation.",
     "transcribe": "Transcribe recordings with the built-in recogniser.",
@@ -85,7 +85,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="deepcruiser")
 def main() -> None:
-    """Coverage and guided testing for recurrent neural networks: what did the state go through?
+    """Coverage criteria and coverage-guided testing for recurrent neural networks.
 
     \b
     deepcruiser demo                                   try everything on a built-in recogniser
@@ -102,7 +102,7 @@ def main() -> None:
     becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
     ways that keep their meaning, keeps those that reach more of the model, and saves those that the network gets wrong.
 
-    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 wrong use or unusable input, 3 something
+    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 usage error or unusable input, 3 something
     unexpected, such as a network that raises an error (the message says where the details are), 4 too many seeds are
     wrong (fuzz, findings), 130 interrupted.
     """

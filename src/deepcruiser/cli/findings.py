@@ -63,7 +63,7 @@ def findings(
     as_json: bool,
     **sources: str | None,
 ) -> None:
-    """Say what is wrong: the failing tests of a campaign grouped by cause, what matters most first.
+    """Group the failing tests of a campaign by cause, the most important first.
 
     \b
     deepcruiser findings runs/asr
@@ -74,7 +74,7 @@ def findings(
     states leave what training visited. Findings are ranked by how wrong the answer is, how many seeds have it, and how
     mild a change suffices. The worst test of each is shrunk: see `deepcruiser shrink --help`.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 usage error; 3
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds.
     """
     out, group_of = sys.stdout, None if group_by is None else _rule(group_by)

@@ -211,7 +211,7 @@ def fuzz(
     --input-partitions as --partitions. The paper does not say how tests are selected: --paper --scheduler decay is the
     other reading.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 wrong use; 3
+    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 usage error; 3
     something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
     campaign began, or twice.
     """

@@ -35,7 +35,7 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
     and the change that causes it are. Failures and coverage are compared after as many runs as all campaigns have.
     A finding counts as fixed if it did not come up again within that number of runs; its regression test makes sure.
 
-    Exit status: 0 done, 1 findings that --fail-on names, 2 wrong use.
+    Exit status: 0 done, 1 findings that --fail-on names, 2 usage error.
     """
     result = compare(map(open_version, folders))
     differences = result.differences

@@ -1,4 +1,4 @@
-"""deepcruiser monitor: which inputs leave what training visited."""
+"""deepcruiser monitor: inputs whose states leave the region that training visited."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def monitor(
     device: str,
     as_json: bool,
 ) -> None:
-    """Find the inputs that leave what training visited, the worst first.
+    """Find inputs whose states leave the region that training visited, the worst first.
 
     \b
     deepcruiser monitor --system asr.py:system --model asr.model --calibrate dev/ --data live/ -o asr.monitor

@@ -73,7 +73,7 @@ def replay(
     states with what was stored. With another system, tests that no longer fail are reported as fixed. Keeps the paths
     of the tests through the states, the named ones or the worst ten, for `deepcruiser report` to show.
 
-    Exit status: 0 no test still fails, 1 at least one does, 2 wrong use.
+    Exit status: 0 no test still fails, 1 at least one does, 2 usage error.
     """
     if (folder / SUITE).is_file():
         if numbers or data or mutations or oracle or noise or save:

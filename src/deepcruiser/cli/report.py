@@ -61,7 +61,7 @@ def report(
     Reads the campaign folders only: no system is loaded and none of your files is executed. It also works while a
     campaign is running.
 
-    Exit status: 0 done, even if there are failing tests; 2 wrong use.
+    Exit status: 0 done, even if there are failing tests; 2 usage error.
     """
     if as_lines + markdown + as_json > 1:
         raise click.UsageError("give one of --text, --markdown and --json")

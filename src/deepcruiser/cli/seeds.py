@@ -55,7 +55,7 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, 
 
     Runs the system on every seed and writes a page and, beside it, a table (.csv): level, noise, clipping and length of
     each recording, the answer, its score, the system's doubt, and its distance to failure (greater is nearer). On
-    the page you can listen, mark what is not good enough, and save your choice; short, soft, noisy and clipped
+    the page you can listen, mark what is not good enough, and save your choice; short, quiet, noisy and clipped
     recordings are marked already. In the table, the column "leave out" does the same. `fuzz --leave-out` takes either
     file.
     """

@@ -19,7 +19,7 @@ from deepcruiser.cli.summary import as_text, summary
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
 @options.json_output()
 def status(folder: Path, as_json: bool) -> None:
-    """Say how far a campaign is, while it runs or later: runs, coverage, failing tests, and what is left of its budget.
+    """Show the progress of a campaign, running or not: runs, coverage, failing tests, and what is left of its budget.
 
     \b
     deepcruiser status runs/asr

@@ -1,7 +1,7 @@
 """A listing of seeds for a person to choose from: a page to see and hear, and a table.
 
-A recording that is soft, noisy or clipped is wrongly heard for reasons of its own. The listing has what can be measured
-of each seed, the system's answer, and how far that is from a failure; whoever listens marks what to leave out.
+A recording that is quiet, noisy or clipped may be misheard whatever the transformations do. The listing has what can be
+measured of each seed, the system's answer, and how far that is from a failure; whoever listens marks what to leave out.
 """
 
 from __future__ import annotations
