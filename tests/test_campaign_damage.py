@@ -69,6 +69,8 @@ SPOILT: dict[str, tuple[str, str]] = {
         "needs the parameters where, not none",
     ),
     "a digest that is a text": ("digest = 'abc'", "without an encoding"),
+    "a score that is a text": ("score = 'high'", "a row holds 'high'"),
+    "a doubt that is a text": ("doubt = 'low'", "a row holds 'low'"),
     "a parent that never was": ("parent = 9999", "run 40 was made from test 9999, which is not in the queue"),
 }  # fmt: skip
 
@@ -100,6 +102,18 @@ def test_damaged_seeds_and_settings_are_a_clear_error(tmp_path: Path, table: str
     message = f"cannot use the campaign's database '{tmp_path}/campaign.db': Expecting property name"
     with pytest.raises(dc.FileError, match=message):
         dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "to_resume"),
+    [("probes", "true", False), ("random", '{"bit_generator": "PCG64"}', True), ("pending", '[[["x", []]]]', True)],
+)
+def test_settings_of_another_shape_are_a_clear_error(tmp_path: Path, key: str, value: str, to_resume: bool) -> None:
+    toy.campaign(tmp_path, runs=16)
+    toy.overwrite(tmp_path / "campaign.db", "meta", f"value = '{value}'", f"key = '{key}'")
+    message = f"cannot use the campaign's database '{tmp_path}/campaign.db': "
+    with pytest.raises(dc.FileError, match=message):
+        toy.campaign(tmp_path, runs=32) if to_resume else dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)
 
 
 def test_damage_anywhere_is_a_clear_error_or_is_told(tmp_path: Path) -> None:

@@ -247,3 +247,23 @@ def test_an_oracle_that_does_not_fit_says_so(tmp_path: Path) -> None:
     system = Weak(lambda run: replace(run, output=3), part="")
     with pytest.raises(dc.InputError, match="compares texts, but the system gave a int"):
         toy.campaign(tmp_path, system=system, oracle=dc.WordErrorRate(above=0.3))
+
+
+class NumpyScores:
+    """An oracle whose scores are numbers of numpy."""
+
+    name = "numpy scores"
+
+    def reference(self, text: Any, output: Any) -> Any:
+        return output
+
+    def score(self, reference: Any, output: Any) -> np.float32:
+        return np.float32(reference != output)
+
+    def fails(self, score: float) -> bool:
+        return score > 0.5
+
+
+def test_the_scores_of_an_oracle_may_be_numbers_of_numpy(tmp_path: Path) -> None:
+    campaign = toy.campaign(tmp_path, oracle=NumpyScores())
+    assert {test.score for test in campaign.failed} == {1.0}

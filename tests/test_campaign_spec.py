@@ -312,6 +312,8 @@ def test_what_may_be_left_out() -> None:
         ('scheduler = {type = "learned", aim = "luck"}', "unknown value of aim 'luck'; expected one of: balanced"),
         ('scheduler = {type = "chains", pick = "uniform"}', "unknown field of the scheduler chains 'pick'"),
         ('severity = "bearable"', "severity must be mild, normal, hard, unlimited or a number above 0, not 'bearable'"),
+        ("until_coverage = nan", "until_coverage must be a finite number, not nan"),
+        ("minutes = inf", "minutes must be a finite number, not inf"),
         ("severity = 0", "severity must be mild, normal, hard, unlimited or a number above 0, not 0"),
         ("guide = 3", "guide must be a table with a type, such as {type = ...}, not 3"),
         ("oracle = {above = 0.3}", "oracle must be a table with a type, such as {type = ...}, not {'above': 0.3}"),

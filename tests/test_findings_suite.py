@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -86,6 +87,19 @@ def test_a_file_that_was_changed_is_named(suite: Suite, suffix: str) -> None:
         Suite.read(suite.folder)
     path.unlink()
     with pytest.raises(dc.FileError, match=f"{path.name}' is missing from the suite"):
+        Suite.read(suite.folder)
+
+
+@pytest.mark.parametrize(
+    "change", [{"title": 3}, {"seed": None}, {"score": "high"}, {"recipe": [{}]}, {"recipe": [{"name": 1}]}], ids=str
+)
+def test_a_test_of_another_shape_is_refused(suite: Suite, change: dict[str, Any]) -> None:
+    name = f"{suite.cases[0].id}.json"
+    path, about = suite.folder / name, json.loads((suite.folder / "suite.json").read_text())
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    about["files"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (suite.folder / "suite.json").write_text(json.dumps(about))
+    with pytest.raises(dc.FileError, match="is damaged, or of another version"):
         Suite.read(suite.folder)
 
 

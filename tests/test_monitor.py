@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import deepcruiser as dc
+from deepcruiser.files import archive
 from deepcruiser.monitor.calibration import Calibration
 from tests.support.toy import Reader, model, texts
 
@@ -228,6 +229,28 @@ def test_saved_and_loaded_it_says_the_same(tmp_path: Path) -> None:
     (tmp_path / "b.monitor").write_bytes((tmp_path / "a.monitor").read_bytes()[:-100])
     with pytest.raises(dc.FileError, match="is not a monitor"):
         dc.Monitor.load(tmp_path / "b.monitor", model())
+
+
+@pytest.mark.parametrize(
+    ("about", "bad"),
+    [
+        ({"names": ["unknown"] * 7}, 1.0),
+        ({"names": [{}] * 7}, 1.0),
+        ({"step_seconds": -1.0}, 1.0),
+        ({"step_seconds": float("nan")}, 1.0),
+        ({"alarm_rate": float("nan")}, 1.0),
+        ({}, float("nan")),
+        ({}, 1j),
+    ],
+)
+def test_a_monitor_that_makes_no_sense_is_refused(tmp_path: Path, about: dict[str, Any], bad: complex) -> None:
+    monitor = calibrated(bad=STRANGE[:20])
+    monitor.save(tmp_path / "a.monitor")
+    was, arrays = archive.load(tmp_path / "a.monitor", "monitor")
+    arrays["bad"] = arrays["bad"] * bad
+    archive.save(tmp_path / "a.monitor", "monitor", {**was, **about}, arrays)
+    with pytest.raises(dc.FileError, match=r"the contents of the monitor .* do not fit together"):
+        dc.Monitor.load(tmp_path / "a.monitor", model())
 
 
 def test_another_network_is_refused() -> None:

@@ -28,6 +28,7 @@ from deepcruiser.serialise import digest_of
 from tests.conftest import walks
 from tests.quality.assault import Case, mutated
 from tests.quality.assault_behaviour import BEHAVIOUR
+from tests.quality.assault_crafted import CRAFTED, batch, monitor, read_batch, read_monitor
 from tests.quality.assault_users import USERS
 from tests.support import corpora, kaldi_files, toy
 
@@ -395,6 +396,8 @@ ATTACKS: dict[str, Attack] = {
     "campaigns: report": Attack(Files(campaign, report, checked=True, damaged=("campaign.db", "abstract.model")), 4),
     "campaigns: without a database": Attack(Files(without_database, report, refused=True), 3),
     "campaigns: resumed": Attack(Files(campaign, resumed, checked=True, damaged=("campaign.db",)), 2),
+    "monitors: file": Attack(Files(monitor, read_monitor, checked=True), 3),
+    "experiments: batch": Attack(Files(batch, read_batch, checked=True), 2),
     "specs and suites: project file": Attack(
         Files(written("a.toml", PROJECT), lambda folder: str(project.read(folder / "a.toml", (), "ci"))), 2
     ),
@@ -442,5 +445,5 @@ ATTACKS: dict[str, Attack] = {
     "networks: Keras HDF5": Attack(
         Files(keras2, lambda folder: ran(dc.KerasSystem(folder / "net.h5"), 3)), 3 * bool(find_spec("h5py"))
     ),
-    **{name: Attack(run, weight) for name, (run, weight) in {**BEHAVIOUR, **USERS}.items()},
+    **{name: Attack(run, weight) for name, (run, weight) in {**BEHAVIOUR, **USERS, **CRAFTED}.items()},
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -147,7 +146,7 @@ def _check_html(page: str) -> None:
     tags.close()
     if tags.evil:
         raise AssertionError(f"a text has become {tags.evil[:3]}")
-    if re.search(r"<script\b[^>]*>[^<]*{{ 7", page) is not None or "49{%" in page:
+    if "49{%" in page:
         raise AssertionError("a text was taken for a template")
 
 

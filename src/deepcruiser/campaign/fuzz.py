@@ -207,8 +207,7 @@ class _Session:
         began = time.monotonic()
         pending: tuple[Plan, ...] = ()
         if resumed:
-            pending = self._resume()
-            rng.bit_generator.state = self.store.meta("random")
+            pending = self._resume(rng)
             self._show((), before, began)
         else:
             self._begin(rng, began)
@@ -280,27 +279,32 @@ class _Session:
         self.store.put("probes", [probe.to_dict() for probe in probes])
         self._save(Step(tuple(events), (), dict(rng.bit_generator.state)), 0.0, began)
 
-    def _resume(self) -> tuple[Plan, ...]:
+    def _resume(self, rng: np.random.Generator) -> tuple[Plan, ...]:
         """Restore the state where the campaign stopped, and return the plans that were not yet run."""
         read_change = partial(from_dict, kinds=self.state.mutations.kinds)
-        self.state.resume(self._seeds_unchanged(), ())
-        probes = [Probe.from_dict(data) for data in self.store.meta("probes") or ()]
+        with self.store.usable():
+            self.state.resume(self._seeds_unchanged(), ())
+            probes = [Probe.from_dict(data) for data in self.store.meta("probes") or ()]
         if change := changed(self.system, probes, lambda probe: self.inputs.seeds[probe.name]):
             raise MismatchError(
                 f"since the campaign in {os.fspath(self.store.folder)!r} began, {change}; resume it with what it began "
                 "with, or use another folder"
             )
-        self.state.resume(self.store.runs(self.state.model, read_change), ())
-        if (runs := self.store.moments()[-1][0]) != self.state.runs:
-            raise FileError(f"the campaign is damaged: {runs:,} runs were made, but {self.state.runs:,} can be read")
-        plans, number = [], self.state.runs
-        for stored in self.store.pending(read_change):
-            plan = []
-            for parent, changes in stored:
-                number, test = number + 1, self.state.queue.tests[parent]
-                plan.append(Mutant(number, parent, test.seed, test.recipe, changes))
-            plans.append(tuple(plan))
-        self.state.resume((), plans)
+        with self.store.usable():
+            self.state.resume(self.store.runs(self.state.model, read_change), ())
+            if (runs := self.store.moments()[-1][0]) != self.state.runs:
+                raise FileError(
+                    f"the campaign is damaged: {runs:,} runs were made, but {self.state.runs:,} can be read"
+                )
+            plans, number = [], self.state.runs
+            for stored in self.store.pending(read_change):
+                plan = []
+                for parent, changes in stored:
+                    number, test = number + 1, self.state.queue.tests[parent]
+                    plan.append(Mutant(number, parent, test.seed, test.recipe, changes))
+                plans.append(tuple(plan))
+            self.state.resume((), plans)
+            rng.bit_generator.state = self.store.meta("random")
         return tuple(plans)
 
     def _seeds_unchanged(self) -> Iterator[Seeded]:

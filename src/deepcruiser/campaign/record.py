@@ -85,7 +85,7 @@ class CampaignRecord:
 
     def update(self) -> None:
         """Read what has been added since."""
-        with Store.open(self.folder, write=False) as store:
+        with Store.open(self.folder, write=False) as store, store.usable():
             moments = store.moments()
             if store.meta("spec") is None or not moments:
                 raise FileError(

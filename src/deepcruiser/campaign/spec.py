@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -129,7 +130,7 @@ class CampaignSpec:
     def __post_init__(self) -> None:
         for name, least in _LEAST:
             value = getattr(self, name)
-            if value is not None and value < least:
+            if value is not None and not value >= least:
                 raise InputError(f"{name} must be at least {least}, not {value}")
         self.build_scheduler(Mutations())
 
@@ -359,4 +360,6 @@ def check_type(name: str, value: Any, expected: str) -> Any:
     if isinstance(value, bool) or not any(isinstance(value, kinds[word]) for word in words):  # type: ignore[arg-type]
         names = {"str": "a text", "int": "a whole number", "float": "a number"}
         raise InputError(f"{name} must be {names[words[0]]}, not {value!r}")
+    if "float" in words and not isinstance(value, str) and not abs(value) < math.inf:
+        raise InputError(f"{name} must be a finite number, not {value!r}")
     return float(value) if words == ["float"] else value

@@ -125,7 +125,7 @@ class Store:
 
     def meta(self, key: str) -> Any:
         """What is stored under a key, None if nothing is."""
-        with self._usable():
+        with self.usable():
             rows = dict(select(self._db, "meta", ""))  # not by key: of a damaged key, the row would not be found
             needed = {name for first, names in _TOGETHER.items() if first in rows for name in names}
             if missing := needed - set(rows):
@@ -162,7 +162,7 @@ class Store:
                     f"the campaign in {os.fspath(self.folder)!r} was started with different settings: "
                     f"{'; '.join(differ)}. Use the original settings, or another folder"
                 )
-        with self._usable(), self._db:
+        with self.usable(), self._db:
             self._put("format", FORMAT)
             self._put("spec", fixed)
             self._put("identity", identity)
@@ -190,7 +190,7 @@ class Store:
         """Write a step, whole; `failures` are the files of its failing inputs and their descriptions, by number."""
         for number, (file, description) in failures.items():
             _write_failed(self.folder / "failed", number, file, description)
-        with self._usable(), self._db:
+        with self.usable(), self._db:
             for event in step.events:
                 self._put_event(event)
             insert(self._db, "meta", ("pending", self._as_json(step.pending)), replace=True)
@@ -210,20 +210,24 @@ class Store:
 
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
         """The events of the seeds, in order; visits are included only if the model is given."""
-        with self._usable():
+        with self.usable():
             for row in select(self._db, "seeds", "ORDER BY position"):
                 position, seed, outcome, reason, output, reference, score, doubt, digest, visits, distance = row
+                _check_types((position, int), (outcome, str), (reason, str), (score, float))
+                _check_types((doubt, float | None), (distance, float | None), (json.loads(seed), str))
                 judged = json.loads(output), decode(json.loads(reference)), score, doubt, bytes(digest).hex()
                 yield Seeded(position, json.loads(seed), outcome, reason, *judged, _visits(model, visits), distance)
 
     def runs(self, model: AbstractModel | None, read_change: ReadChange, *, after: int = 0) -> Iterator[Ran]:
         """The events of the mutants after run `after`, in order; visits are included only if the model is given."""
-        with self._usable():
+        with self.usable():
             rows = select(self._db, "runs", "WHERE number > ? ORDER BY number", (after,))
             for expected, row in enumerate(rows, after + 1):
                 if row[0] != expected:
                     raise ValueError(f"run {expected:,} is missing")
                 number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance, moved = row
+                _check_types((parent, int), (outcome, str), (reason, str), (score, float))
+                _check_types((doubt, float | None), (distance, float | None))
                 made = tuple(map(read_change, json.loads(changes)))
                 judged = json.loads(output), score, doubt, bytes(digest).hex()
                 reference = None if moved is None else decode(json.loads(moved))
@@ -237,7 +241,7 @@ class Store:
 
     def moments(self) -> list[tuple[int, float]]:
         """For each step, the number of runs and the seconds that had passed by then."""
-        with self._usable():
+        with self.usable():
             moments = [(runs, seconds) for runs, seconds in select(self._db, "moments", "ORDER BY runs")]
             if len(moments) != (self.meta("moments") or 0):
                 raise ValueError("some of the steps of the campaign are missing")
@@ -245,10 +249,11 @@ class Store:
 
     def put(self, key: str, value: Any) -> None:
         """Store a value under a key."""
-        with self._usable(), self._db:
+        with self.usable(), self._db:
             self._put(key, value)
 
-    def _usable(self) -> AbstractContextManager[None]:
+    def usable(self) -> AbstractContextManager[None]:
+        """What a damaged database makes of reading it, as a clear error."""
         return usable(self.folder / DATABASE)
 
     def _put(self, key: str, value: Any) -> None:
@@ -269,6 +274,13 @@ class Store:
             run = event.number, event.parent, changes, event.outcome, reason, output
             moved = None if event.reference is None else json.dumps(encode(event.reference))
             insert(self._db, "runs", (*run, *judged, moved))
+
+
+def _check_types(*pairs: tuple[Any, Any]) -> None:
+    """Refuse values of a row that have another type than those that are written."""
+    for value, kind in pairs:
+        if not isinstance(value, kind):
+            raise ValueError(f"a row holds {value!r}")
 
 
 def _visits(model: AbstractModel | None, data: bytes | None) -> Visits | None:

@@ -43,6 +43,7 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
     score = oracle.score(expected, execution.output)
     if math.isnan(score):
         raise InputError(f"the oracle {type(oracle).__name__} gave the score {score!r}: a number is needed")
+    score = float(score)  # also one of numpy
     run = Run(execution.output, None, execution.doubt, execution.scores)
     return Verdict(
         "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)

@@ -191,9 +191,15 @@ def _suite_data(folder: Path) -> dict[str, Any]:
 def _case(folder: Path, files: Mapping[str, str], name: str, known: Mapping[str, str]) -> Case:
     data = parse_json(read_bytes(_unchanged(folder, files, name)))
     path = _unchanged(folder, files, data["input"])
+    for key in ("id", "title", "why", "kind", "seed", "sha256"):
+        if not isinstance(data[key], str):
+            raise ValueError(f"{name}: {key} is {data[key]!r}")
+    if any(not isinstance(change["name"], str) for change in data["recipe"]):
+        raise ValueError(f"{name}: a change of its recipe has no name")
     return Case(
         data["id"], data["title"], data["why"], path, data["kind"], _symptom(data), decode(data["expected"]),
-        data["got"], data["score"], data["seed"], tuple(data["recipe"]), data["sha256"], known.get(data["id"], ""),
+        data["got"], float(data["score"]), data["seed"], tuple(data["recipe"]), data["sha256"],
+        known.get(data["id"], ""),
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -214,10 +215,16 @@ class Monitor:
             if about["model"] != model.fingerprint:
                 raise MismatchError(f"{os.fspath(path)!r} is a monitor of another model than {model}")
             names, clean, bad = tuple(about["names"]), arrays["clean"], arrays["bad"]
-            if {clean.shape[1:], bad.shape[1:]} != {(len(names),)} or not np.isfinite(clean).all():
+            if len(set(names)) < len(names) or not set(names) <= set(_TEXTS):
+                raise ValueError(f"the scores are named {names}")
+            if {clean.shape[1:], bad.shape[1:]} != {(len(names),)} or not {clean.dtype, bad.dtype} == {np.dtype(float)}:
                 raise ValueError(f"the scores have the shapes {clean.shape} and {bad.shape} for {len(names)} names")
+            if not (np.isfinite(clean).all() and np.isfinite(bad).all()):
+                raise ValueError("it holds scores that are not finite")
             length = about["step_seconds"]
             seconds = None if length is None else float(length)
+            if seconds is not None and not 0 < seconds < math.inf:
+                raise ValueError(f"a step takes {seconds} s")
             return cls(model, Calibration(names, clean, bad, float(about["alarm_rate"]), int(about["steps"]), seconds))
 
     def __repr__(self) -> str:
