@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sqlite3
@@ -106,7 +107,12 @@ def test_damaged_seeds_and_settings_are_a_clear_error(tmp_path: Path, table: str
 
 @pytest.mark.parametrize(
     ("key", "value", "to_resume"),
-    [("probes", "true", False), ("random", '{"bit_generator": "PCG64"}', True), ("pending", '[[["x", []]]]', True)],
+    [
+        ("probes", "true", False),
+        ("spec", "3", True),
+        ("random", '{"bit_generator": "PCG64"}', True),
+        ("pending", '[[["x", []]]]', True),
+    ],
 )
 def test_settings_of_another_shape_are_a_clear_error(tmp_path: Path, key: str, value: str, to_resume: bool) -> None:
     toy.campaign(tmp_path, runs=16)
@@ -186,3 +192,12 @@ def test_a_folder_of_another_format_is_refused_and_left_as_it_is(tmp_path: Path,
         toy.campaign(tmp_path)
     assert contents(tmp_path) == before
     toy.campaign(tmp_path / "other", runs=16)
+
+
+def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    toy.campaign(tmp_path, runs=16)
+    (tmp_path / "lock").unlink()
+    os.mkfifo(tmp_path / "lock")
+    assert dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS).state == "finished"
+    with pytest.raises(dc.FileError, match="its lock is not a file"):
+        toy.campaign(tmp_path, runs=32)

@@ -175,7 +175,7 @@ def test_what_is_typed_to_resume_is_the_same_spec(values: dict[str, Any], mutati
     assert (program, command, words[-2:]) == ("deepcruiser", "fuzz", ["-o", "runs/my folder"])
     options = fuzz_command.make_context("fuzz", words).params
     cli_only = ("output", "workers", "plain", "serve", "as_json_lines", "paper", "max_findings", "max_wrong_seeds")
-    for name in (*cli_only, "quiet", "verbose", "cluster"):
+    for name in (*cli_only, "quiet", "verbose", "cluster", "device"):
         options.pop(name, None)
     scheduler, aim, pick = (options.pop(name) for name in ("scheduler", "aim", "pick"))
     severity = options.pop("severity")
@@ -314,6 +314,7 @@ def test_what_may_be_left_out() -> None:
         ('severity = "bearable"', "severity must be mild, normal, hard, unlimited or a number above 0, not 'bearable'"),
         ("until_coverage = nan", "until_coverage must be a finite number, not nan"),
         ("minutes = inf", "minutes must be a finite number, not inf"),
+        ('mutations = {type = "sound", ranges = {Trim = {a = 3}}}', "the range of Trim.a must be two numbers, not 3"),
         ("severity = 0", "severity must be mild, normal, hard, unlimited or a number above 0, not 0"),
         ("guide = 3", "guide must be a table with a type, such as {type = ...}, not 3"),
         ("oracle = {above = 0.3}", "oracle must be a table with a type, such as {type = ...}, not {'above': 0.3}"),

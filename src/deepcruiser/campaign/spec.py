@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import shlex
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -213,7 +214,13 @@ class CampaignSpec:
             else:
                 values[name] = check_type(name, value, str(known[name].type))
         values["limit_seconds"] = values.get("limit_seconds", 60.0) or None
-        return cls(**values)
+        spec = cls(**values)
+        spec.build_guide()
+        if spec.oracle.type in [kind.__name__ for kind, _, _ in ORACLES]:
+            spec.build_oracle()
+        if spec.mutations.type != "own":
+            spec.build_mutations()
+        return spec
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
@@ -283,7 +290,7 @@ class CampaignSpec:
         for kind, option, name in ORACLES:
             if self.oracle.type == kind.__name__ and self.oracle != default.oracle:
                 percent = bool(parameters.get("relative"))
-                options[option] = _typed(parameters[name], percent=percent) if name else True
+                options[option] = _typed(getattr(self.build_oracle(), name), percent=percent) if name else True
         if parameters.get("against"):
             options["against"] = str(parameters["against"])
         names = parameters.get("normalise", WordErrorRate().normalise)
@@ -346,6 +353,11 @@ def _are_names(value: Any) -> bool:
 def _ranges(value: Any) -> Mapping[str, Mapping[str, Any]]:
     if not isinstance(value, Mapping) or not all(isinstance(some, Mapping) for some in value.values()):
         raise InputError(f"the ranges of the mutations must be a table of tables, not {value!r}")
+    for kind, some in value.items():
+        for name, ends in some.items():
+            pair = isinstance(ends, list | tuple) and [isinstance(end, int | float) for end in ends] == [True, True]
+            if not pair and not isinstance(ends, str | os.PathLike):  # a folder of noises
+                raise InputError(f"the range of {kind}.{name} must be two numbers, not {ends!r}")
     return value
 
 

@@ -39,6 +39,7 @@ from deepcruiser.campaign.scheduler import Plan
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.errors import DeepCruiserError, FileError, MismatchError, reason
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import open_regular
 from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
@@ -88,6 +89,8 @@ class Store:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: it is a file")
         try:
             path.mkdir(parents=True, exist_ok=True)
+            if (path / "lock").exists() and not (path / "lock").is_file():
+                raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: its lock is not a file")
             lock = open(path / "lock", "w")  # noqa: SIM115
         except OSError as error:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {reason(error)}") from None
@@ -113,9 +116,9 @@ class Store:
     def is_at_work(self) -> bool:
         """Whether a process is running the campaign at this moment."""
         try:
-            with open(self.folder / "lock", "rb") as file:
+            with open_regular(self.folder / "lock") as file:
                 return not locked(file, shared=True)
-        except OSError:
+        except (OSError, FileError):
             return False
 
     def close(self) -> None:
@@ -140,13 +143,14 @@ class Store:
         identity, fixed = json.loads(json.dumps(identity)), json.loads(json.dumps(spec.to_dict()))
         started = self.meta("spec") is not None
         if started and self.meta("random") is not None:
-            was = {
-                **CampaignSpec().to_dict(),
-                "seeds left out": [],
-                "other system": "",
-                **self.meta("spec"),
-                **self.meta("identity"),
-            }
+            with self.usable():
+                was = {
+                    **CampaignSpec().to_dict(),
+                    "seeds left out": [],
+                    "other system": "",
+                    **self.meta("spec"),
+                    **self.meta("identity"),
+                }
             now = {**fixed, **identity}
             names = (*_FIXED, *identity)
             differ = [
@@ -243,6 +247,7 @@ class Store:
         """For each step, the number of runs and the seconds that had passed by then."""
         with self.usable():
             moments = [(runs, seconds) for runs, seconds in select(self._db, "moments", "ORDER BY runs")]
+            _check_types(*((seconds, float) for _, seconds in moments))
             if len(moments) != (self.meta("moments") or 0):
                 raise ValueError("some of the steps of the campaign are missing")
             return moments
