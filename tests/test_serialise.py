@@ -117,3 +117,13 @@ def test_digests_of_large_and_of_strange_inputs() -> None:
     assert digest_of(dc.Audio(large, 8000)) != digest_of(dc.Audio(large, 16000)) != digest_of(dc.Audio(changed, 16000))
     assert digest_of(dc.Audio(large, 8000)) == digest_of(dc.Audio(large.copy(), 8000))
     assert digest_of(torch.zeros(2, dtype=torch.bfloat16)) == digest_of(torch.zeros(2))
+
+
+class Ugly:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_a_value_that_cannot_be_shown_is_an_error_of_ours() -> None:
+    with pytest.raises(dc.InputError, match="a Ugly in an input cannot be shown: RuntimeError: no text"):
+        digest_of(["a", Ugly()])

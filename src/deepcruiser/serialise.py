@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.audio import Audio
-from deepcruiser.errors import InputError
+from deepcruiser.errors import InputError, described
 from deepcruiser.trace import is_tensor
 
 #: Arrays with more numbers than this are summarised by their digest.
@@ -48,7 +48,11 @@ def _parts(value: Any) -> Iterator[bytes]:
         yield type(value).__name__.encode()
         yield from _parts([getattr(value, field.name) for field in dataclasses.fields(value)])
     else:
-        yield f"{value!r} ".encode()
+        try:
+            text = repr(value)
+        except Exception as error:  # of a user's class
+            raise InputError(f"a {type(value).__name__} in an input cannot be shown: {described(error)}") from None
+        yield f"{text} ".encode()
 
 
 def summarise(value: Any) -> Any:

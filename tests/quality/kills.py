@@ -103,7 +103,7 @@ def kill(number: int, folder: Path, told: set[int], *, seconds: float, workers: 
     return "done" in said
 
 
-def no_more(group: int, *, seconds: float = 20) -> bool:
+def no_more(group: int, *, seconds: float = 60) -> bool:
     """Whether all processes of a group end within some time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
