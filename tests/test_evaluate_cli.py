@@ -69,7 +69,7 @@ def refused(line: str, **options: str) -> str:
 def test_all_questions_and_the_page(sounds: Path) -> None:
     small, campaigns = "--seeds 10 --mutants 10", "--seeds 10 --runs 16 --campaigns 2 --partitions 5,20"
     for question in ("configurations", f"rq1 {small}", f"rq2 {small}", f"rq3 {campaigns}", f"rq4 {campaigns}",
-                     "abstraction --seeds 10 --mutants 10"):  # fmt: skip
+                     f"schedulers {campaigns} --arms learned,matched", "abstraction --seeds 10 --mutants 10"):  # fmt: skip
         result = evaluate(question)
         assert result.exit_code == 0, result.output
         name = question.split()[0]
@@ -79,7 +79,7 @@ def test_all_questions_and_the_page(sounds: Path) -> None:
     result = CliRunner().invoke(main, ["evaluate", "page", "results", "-o", "page.md"])
     assert result.exit_code == 0, result.output
     page = (sounds / "page.md").read_text()
-    assert page.index("## Configurations") < page.index("## RQ1") < page.index("## RQ4")
+    assert page.index("## Configurations") < page.index("## RQ1") < page.index("## RQ4") < page.index("## Schedulers")
     assert "](page/rq3.svg)" in page
     assert (sounds / "page" / "rq3.svg").is_file()
     assert "[rq2-transformations.csv](page/rq2-transformations.csv)" in page

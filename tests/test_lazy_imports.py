@@ -17,7 +17,7 @@ from deepcruiser import cli
 from deepcruiser.cli import COMMANDS, main
 
 HEAVY = ("torch", "scipy")
-QUESTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "monitor", "page")
+QUESTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "schedulers", "monitor", "page")
 
 
 def loaded_after(code: str) -> set[str]:

@@ -11,7 +11,7 @@ from deepcruiser.errors import FileError, reason
 from deepcruiser.files.atomic import atomic_write
 
 #: The order of the sections on a new page.
-SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "monitor")
+SECTIONS = ("configurations", "abstraction", "rq1", "rq2", "rq3", "rq4", "schedulers", "monitor")
 
 
 def update_page(folders: Sequence[Path], page: Path) -> list[str]:
