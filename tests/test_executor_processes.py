@@ -95,7 +95,7 @@ def running(script: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def until(process: subprocess.Popen[str], runs: int) -> list[str]:
-    """What a process prints until it has done so many runs."""
+    """What a process prints until it has done `runs` runs."""
     assert process.stdout is not None
     said = []
     for line in process.stdout:

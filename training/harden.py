@@ -82,7 +82,7 @@ class Network:
 
 
 def recordings(folders: Sequence[Path], longest: float) -> list[Sample]:
-    """Those with plain texts, up to so many seconds."""
+    """Recordings with plain texts, at most `longest` seconds each."""
     found = [sample for folder in folders for sample in read_corpus(folder) if is_plain(sample.text or "")]
     return [sample for sample in found if soundfile.info(sample.path).duration <= longest]
 
@@ -128,7 +128,7 @@ def random_mutants(recipes: Sequence[Any], samples: Sequence[Sample], rng: np.ra
 
 
 def fine_tuned(start: Path, data: Path, arm: str, seed: int, given: argparse.Namespace) -> Recogniser:
-    """A copy of the network after so many updates on clean recordings and the arm's mutants, without other changes."""
+    """A copy of the network, fine-tuned on clean recordings and the arm's mutants and otherwise unchanged."""
     place, updates, rate = torch.device(given.device), given.updates, given.rate
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)

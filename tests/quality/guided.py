@@ -60,7 +60,7 @@ class Scene:
         )
 
     def first_failure(self, seed: int, *, runs: int, **options: Any) -> float:
-        """The number of the run that fails first; infinite if none of so many does."""
+        """The number of the first run that fails; infinite if none of `runs` does."""
         found: list[int] = []
 
         def watch(status: Status) -> None:

@@ -26,7 +26,7 @@ _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def contradiction(path: Path, raw: BinaryIO, log: str, *, frames: int) -> str:
-    """What is wrong with an open file, of which libsndfile wrote a log and read so many frames; empty if nothing is."""
+    """What is wrong with an open file, given libsndfile's log and the frames that it read; empty if nothing is."""
     place = raw.tell()
     try:
         raw.seek(0)
