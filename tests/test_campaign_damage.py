@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.campaign.database import FORMAT, pack
+from deepcruiser.campaign.database import FORMAT, MOST_VISITS, pack
 from tests.support import toy
 
 
@@ -48,6 +49,10 @@ def test_a_damaged_database_is_a_clear_error(tmp_path: Path, damage: str) -> Non
 #: What damage does to a single run, number 40, and what is said of it.
 SPOILT: dict[str, tuple[str, str]] = {
     "visits that cannot be unpacked": ("visits = x'00'", "incorrect header|incomplete|Error -"),
+    "visits that unpack to a thousand times their size": (
+        f"visits = x'{zlib.compress(bytes(2 * MOST_VISITS)).hex()}'",
+        "incomplete, or take more than",
+    ),
     "visits of half the arrays": (f"visits = x'{pack([np.arange(2)] * 2).hex()}'", "do not fit together"),
     "states that the model lacks": (
         f"visits = x'{pack([np.array([10**6]), *[np.arange(0)] * 3]).hex()}'",
@@ -71,6 +76,7 @@ SPOILT: dict[str, tuple[str, str]] = {
     ),
     "a digest that is a text": ("digest = 'abc'", "without an encoding"),
     "a score that is a text": ("score = 'high'", "a row holds 'high'"),
+    "a score that is infinite": ("score = 9e999", "a row holds inf"),
     "a doubt that is a text": ("doubt = 'low'", "a row holds 'low'"),
     "a parent that never was": ("parent = 9999", "run 40 was made from test 9999, which is not in the queue"),
 }  # fmt: skip

@@ -249,21 +249,30 @@ def test_an_oracle_that_does_not_fit_says_so(tmp_path: Path) -> None:
         toy.campaign(tmp_path, system=system, oracle=dc.WordErrorRate(above=0.3))
 
 
-class NumpyScores:
-    """An oracle whose scores are numbers of numpy."""
+class Scores:
+    """An oracle whose scores are of a kind of number."""
 
-    name = "numpy scores"
+    name = "scores"
+
+    def __init__(self, number: Callable[[bool], Any]) -> None:
+        self._number = number
 
     def reference(self, text: Any, output: Any) -> Any:
         return output
 
-    def score(self, reference: Any, output: Any) -> np.float32:
-        return np.float32(reference != output)
+    def score(self, reference: Any, output: Any) -> Any:
+        return self._number(reference != output)
 
     def fails(self, score: float) -> bool:
         return score > 0.5
 
 
 def test_the_scores_of_an_oracle_may_be_numbers_of_numpy(tmp_path: Path) -> None:
-    campaign = toy.campaign(tmp_path, oracle=NumpyScores())
+    campaign = toy.campaign(tmp_path, oracle=Scores(np.float32))
     assert {test.score for test in campaign.failed} == {1.0}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_scores_must_be_finite(tmp_path: Path, value: float) -> None:
+    with pytest.raises(dc.InputError, match=f"gave the score {value}: a finite number is needed"):
+        toy.campaign(tmp_path, oracle=Scores(lambda wrong: value if wrong else 0.0))

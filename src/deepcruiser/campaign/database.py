@@ -27,6 +27,9 @@ DATABASE = "campaign.db"
 #: The version of the folder's format.
 FORMAT = 3
 
+#: The most bytes that the visits of one run may take when they are unpacked; a number takes about one.
+MOST_VISITS = 2**25
+
 SCHEMA = """
 PRAGMA journal_mode = WAL;
 BEGIN;
@@ -166,7 +169,11 @@ def pack(arrays: Sequence[IntArray]) -> bytes:
 
 def unpack(data: bytes, count: int) -> list[IntArray]:
     """The `count` arrays that `pack` was given."""
-    values = _from_varints(np.frombuffer(zlib.decompress(data), np.uint8))
+    unpacked = zlib.decompressobj()
+    held = unpacked.decompress(data, MOST_VISITS)
+    if not unpacked.eof:
+        raise ValueError(f"the visits of a run are incomplete, or take more than {MOST_VISITS:,} bytes")
+    values = _from_varints(np.frombuffer(held, np.uint8))
     signed = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
     ends = np.cumsum(signed[:count]) + count
     if len(signed) < count or ends[-1] != len(signed) or (signed[:count] < 0).any():

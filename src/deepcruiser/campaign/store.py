@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import sqlite3
@@ -284,7 +285,7 @@ class Store:
 def _check_types(*pairs: tuple[Any, Any]) -> None:
     """Refuse values of a row that have another type than those that are written."""
     for value, kind in pairs:
-        if not isinstance(value, kind):
+        if not isinstance(value, kind) or value == math.inf or value == -math.inf:
             raise ValueError(f"a row holds {value!r}")
 
 

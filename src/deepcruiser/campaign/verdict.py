@@ -41,8 +41,8 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
         return Verdict("", execution.output)
     expected = reference(execution.output)
     score = oracle.score(expected, execution.output)
-    if math.isnan(score):
-        raise InputError(f"the oracle {type(oracle).__name__} gave the score {score!r}: a number is needed")
+    if not math.isfinite(score):
+        raise InputError(f"the oracle {type(oracle).__name__} gave the score {score!r}: a finite number is needed")
     score = float(score)  # also one of numpy
     run = Run(execution.output, None, execution.doubt, execution.scores)
     return Verdict(
