@@ -26,7 +26,7 @@ from deepcruiser.workers import Workers
 NEAR = 0.05
 
 #: For each kind of visit that a criterion counts, the numbers of the visits that are new.
-News = tuple[IntArray, ...]
+NewVisits = tuple[IntArray, ...]
 
 
 class Coverage:
@@ -116,16 +116,16 @@ class Coverage:
             share = f"{self.value * self._total:,.1f} of {self._total:,.0f}, summed probabilities"
         return f"{self.criterion.name:8} {self.value:7.2%}   {share}"
 
-    def _new(self, trace: Trace | Visits) -> News:
+    def _new(self, trace: Trace | Visits) -> NewVisits:
         visits = trace if isinstance(trace, Visits) else self.model.visits(trace)
         kinds = zip(self._seen, self.criterion.visited(visits), strict=True)
         return tuple(visited[~mask[visited]] for mask, visited in kinds)
 
-    def _mark(self, new: News, seen: bool) -> None:
+    def _mark(self, new: NewVisits, seen: bool) -> None:
         for mask, visited in zip(self._seen, new, strict=True):
             mask[visited] = seen
 
-    def _weight_of(self, new: News) -> float:
+    def _weight_of(self, new: NewVisits) -> float:
         """The weight of the items that are covered now and would not be without the visits `new`."""
         if self.criterion.takes is None:
             return float(self._weights[new[0]].sum())
