@@ -73,7 +73,7 @@ def test_all_questions_and_the_page(sounds: Path) -> None:
         result = evaluate(question)
         assert result.exit_code == 0, result.output
         name = question.split()[0]
-        assert f"written to results/{name}.md" in result.stdout
+        assert f"Saved results/{name}.md" in result.stdout
         for suffix in (".md", ".csv", "-data.csv", ".svg", ".png"):
             assert (sounds / "results" / f"{name}{suffix}").stat().st_size > 100
     result = CliRunner().invoke(main, ["evaluate", "page", "results", "-o", "page.md"])

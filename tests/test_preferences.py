@@ -32,7 +32,7 @@ def test_the_first_quarter_against_the_last() -> None:
     assert data["changes"] == [1, 2]
     assert data["severity"][1] == pytest.approx(1 + 0.1 + 0.2)
     assert data["seeds"] == [["loud", 1]]
-    assert found.text.startswith("It came to prefer AddWhiteNoise (100% of the mutants, 0% at first)")
+    assert found.text.startswith("The scheduler now prefers AddWhiteNoise (100% of the mutants, 0% at first)")
     assert found.short == "AddWhiteNoise 100%, ChangeVolume 100%; 2.0 changes at once"
     found.learns = False
     assert found.text.startswith("The scheduler does not learn which changes to prefer. A mutant has 2.0 new changes")

@@ -127,7 +127,9 @@ def npy(shape: str, *, descr: str = "<f4", data: bytes = b"") -> bytes:
 )
 def test_headers_of_arrays(tmp_path: Path, content: bytes, message: str) -> None:
     (tmp_path / "a.npy").write_bytes(content)
-    with pytest.raises(dc.FileError, match=f"cannot read .*a.npy: .*{message}.*; expected an array saved by numpy.save"):
+    with pytest.raises(
+        dc.FileError, match=f"cannot read .*a.npy: .*{message}.*; expected an array saved by numpy.save"
+    ):
         assert Sample("a", tmp_path / "a.npy").input is None
 
 

@@ -92,8 +92,8 @@ def fuzz(
 
     `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
     `ProcessWorkers` or `RayWorkers`, each of which holds the system, make and run them. `executor` runs the mutants
-    elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a system that reports no states; the
-    guide is then "none" or "random".
+    elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a system that reports no states;
+    the guide is then "none" or "random".
     """
     spec = _spec(spec or CampaignSpec(), guide, oracle, mutations, settings)
     guide = Guide.of(guide) if guide is not None else spec.build_guide()

@@ -129,7 +129,7 @@ def _finite(distance: float | None, inputs: Inputs, mutant: Mutant) -> float | N
     if not inputs.without_distance:
         inputs.without_distance = mutant.seed if not mutant.recipe else f"{mutant.seed} after {list(mutant.recipe)}"
         warnings.warn(
-            f"the distance of {inputs.without_distance} to failure is {distance}: the campaign goes on without it",
+            f"the distance of {inputs.without_distance} to failure is {distance}: the campaign continues without it",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -117,14 +117,16 @@ class Preferences:
         first, last = self.quarters
         grown = [p for p in self.kinds if p.last > _GROWN * p.first]
         names = [f"{p.kind} ({p.last:.0%} of the mutants, {p.first:.0%} at first)" for p in grown[:3]]
-        preferred = f"It came to prefer {', '.join(names)}" if names else "It prefers no transformation to others"
+        preferred = (
+            f"The scheduler now prefers {', '.join(names)}" if names else "The scheduler prefers no transformation"
+        )
         if not self.learns:
             preferred = "The scheduler does not learn which changes to prefer"
         changes, amounts = ([fmean(map(of, runs)) for runs in (first, last)] for of in (_count, _amount))
         often = ", ".join(seed for seed, _ in Counter(run.seed for run in last).most_common(_SEEDS))
         return (
             f"{preferred}. A mutant has {changes[1]:.1f} new changes and a severity of {amounts[1]:.2f} "
-            f"({changes[0]:.1f} and {amounts[0]:.2f} at first). The seeds tried most lately: {often}."
+            f"({changes[0]:.1f} and {amounts[0]:.2f} at first). Most tried seeds recently: {often}."
         )
 
 

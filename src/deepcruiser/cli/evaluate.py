@@ -262,7 +262,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[s
         return
     for table in answer.tables:
         say(f"{table.caption}\n{table.markdown()}".lstrip())
-    say(f"written to {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
+    say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
 def _ask(ask: Callable[[Workers], Answer], experiment: Experiment, settings: EvaluateOptions, jobs: int) -> Answer:

@@ -32,7 +32,7 @@ gate_options = together(
 
 def spacing_line(findings: Findings) -> str:
     """What is said of answers that are right but for their spaces."""
-    return f"{findings.spacing:,} answers differ from the expected ones in their spaces alone; they count as right"
+    return f"{findings.spacing:,} answers differ from the expected ones only in spacing; they count as right"
 
 
 def wrong_seeds(record: CampaignRecord) -> float:

@@ -246,7 +246,7 @@ _COMMENTS = {
 
 
 def _toml(values: Mapping[str, Any]) -> str:
-    lines = ["# Every command in this folder reads this file; what is typed comes first. See docs/project.md."]
+    lines = ["# Commands in this folder read this file; options that you type take precedence. See docs/project.md."]
     for key, value in values.items():
         inner = ", ".join(f"{name} = {json.dumps(each)}" for name, each in value.items()) if key == "oracle" else ""
         shown = f"{{ {inner} }}" if inner else json.dumps(value)

@@ -85,7 +85,7 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, 
     words = f" ({', '.join(f'{count:,} {reason}' for reason, count in reasons.items())})" if reasons else ""
     failing = sum(seed.result != "passes" for seed in listed)
     say(f"{len(listed):,} seeds: {failing:,} fail already, {doubtful:,} are doubtful recordings{words}")
-    say(f"written to {output} and {output.with_suffix('.csv')}")
+    say(f"Saved {output} and {output.with_suffix('.csv')}")
 
 
 def _list(

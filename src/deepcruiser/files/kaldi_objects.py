@@ -182,7 +182,7 @@ class KaldiReader:
             values = np.array([row for row in rows if row], dtype=np.float64)  # refuses rows of different lengths too
         except ValueError:
             raise FileError(
-                f"{self.name}, byte {start}: expected rows of numbers of one length in the brackets; is the file damaged?"
+                f"{self.name}, byte {start}: expected rows of one length in the brackets; is the file damaged?"
             ) from None
         self.position = end + 1
         return values if len(rows) > 1 else values.reshape(-1)

@@ -184,7 +184,9 @@ def _suite_data(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError) as error:
         raise FileError(f"{str(path)!r} is not what `deepcruiser export --suite` writes ({error!r})") from None
     if version != FORMAT:
-        raise FileError(f"{str(path)!r} has format {version} and this version reads format {FORMAT}: export the suite again")
+        raise FileError(
+            f"{str(path)!r} has format {version} and this version reads format {FORMAT}: export the suite again"
+        )
     return data
 
 

@@ -1,1 +1,1 @@
-"""An abstract model as a watch over live traffic: which inputs leave the region that training visited, where, and how far."""
+"""An abstract model as a watch over live traffic: which inputs leave what training visited, where, and how far."""

@@ -119,7 +119,5 @@ def criteria_to_show(record: Record, own: Iterable[Criterion]) -> tuple[list[Cri
         try:
             criteria.append(by_name.get(name) or criterion(name))
         except InputError:
-            warnings.append(
-                f"the guide's criterion {name!r} is not built in: the folder alone does not tell its coverage"
-            )
+            warnings.append(f"the guide's criterion {name!r} is not built in: its coverage is not in the folder")
     return list(dict.fromkeys(criteria)), warnings
