@@ -195,7 +195,8 @@ def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -
             imports = imports.replace(line, f"{line}, {function}") if line else f"{imports}{beginning}{function}\n"
             lines.append(f"{option}={function},")
         else:
-            lines.append(comment.format(layers=wrapping.layers) if value is None else f"{option}={value!r},")
+            quoted = json.dumps(value, ensure_ascii=False)
+            lines.append(comment.format(layers=wrapping.layers) if value is None else f"{option}={quoted},")
     text = WRAPPER.format(
         source=source,
         imports=imports,
