@@ -69,7 +69,8 @@ def refused(line: str, **options: str) -> str:
 def test_all_questions_and_the_page(sounds: Path) -> None:
     small, campaigns = "--seeds 10 --mutants 10", "--seeds 10 --runs 16 --campaigns 2 --partitions 5,20"
     for question in ("configurations", f"rq1 {small}", f"rq2 {small}", f"rq3 {campaigns}", f"rq4 {campaigns}",
-                     f"schedulers {campaigns} --arms learned,matched", "abstraction --seeds 10 --mutants 10"):  # fmt: skip
+                     f"schedulers {campaigns} --arms learned,matched",
+                     f"abstraction {small}"):  # fmt: skip
         result = evaluate(question)
         assert result.exit_code == 0, result.output
         name = question.split()[0]
