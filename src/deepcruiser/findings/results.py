@@ -96,7 +96,7 @@ def explain(record: CampaignRecord, system: System, executor: Executor, *, count
         return find(record, known)
     for finding in find(record, known).findings[:count]:
         worst = finding.worst.shrunk
-        if finding.is_outside and worst is not None and not worst.leaves:
+        if finding.cause.region == "outside" and worst is not None and not worst.leaves:
             known[worst.number] = replace(worst, leaves=leaving(record, system, finding))
             _write(record, known, name)
     found = find(record, known)
