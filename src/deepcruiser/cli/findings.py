@@ -6,6 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,8 @@ from deepcruiser.report.format import counted
 
 #: The worst test of this many findings is shrunk, by default.
 SHRUNK = 20
+#: This many words, labels or transformations of a finding are listed, the most frequent.
+_LISTED = 10
 
 
 @click.command(cls=ProjectCommand, context_settings={"show_default": True})
@@ -179,5 +182,7 @@ def _detail(finding: Finding, group_of: GroupOf | None) -> list[str]:
         lines.append(f"    {finding.parting}")
     for name, counts in finding.counts(group_of).items():
         if len(counts) > 1 or name == "groups":
-            lines.append(f"{name}: {counted(counts)}")
+            listed = counts if name == "groups" else dict(islice(counts.items(), _LISTED))
+            rest = len(counts) - len(listed)
+            lines.append(f"{name}: {counted(listed)}{f' and {rest} more' if rest else ''}")
     return lines

@@ -85,7 +85,8 @@ class Causes:
         record, last = self.record, self.first[-1].test.number
         runs = [run for run in record.runs if run.number <= last and run.outcome != "rejected"]
         tried = {name_of(change) for run in runs for change in run.changes}
-        if len({self._change(member).partition("(")[0] for member in outside}) < max(2, _CHANGES * len(tried)):
+        matter = {self._change(member).partition("(")[0] for member in outside} - {SEVERAL}
+        if len(matter) < max(2, _CHANGES * len(tried)):
             return False
         regions = Counter(
             (self.regions.of(record.tests[run.parent].position, run.visits), run.outcome == "failed") for run in runs
