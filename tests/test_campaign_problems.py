@@ -199,7 +199,7 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
         (
             [replace(seed, text="neither") for seed in SEEDS],
             toy.Reader(),
-            r"\(12 failed already\); the first, 't0': failed already \((high|low)\)",
+            r"\(12 failed already\); the first, 't0': failed already \(expected 'neither', got '(high|low)'\); do rate",
         ),
         (
             SEEDS,

@@ -38,7 +38,7 @@ from deepcruiser.criteria import Criterion
 from deepcruiser.errors import FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle
 from deepcruiser.progress import watching_share
-from deepcruiser.serialise import digest_of, summarise
+from deepcruiser.serialise import digest_of, readable, summarise
 from deepcruiser.trace import System
 from deepcruiser.transformations import from_dict
 from deepcruiser.value_oracles import SystemDisagreement
@@ -334,12 +334,17 @@ def _check_seeds(events: Sequence[Seeded], state: State) -> None:
     if not kept:
         first, reasons = events[0], Counter(event.reason for event in events)
         counts = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items())
-        remedy = ""
+        answer, remedy = str(readable(summarise(first.output))), ""
+        if first.reason == "failed already":
+            answer = f"expected {readable(summarise(first.reference))!r}, got {readable(summarise(first.output))!r}"
         if any(event.reason == "failed already" for event in events):
-            remedy = "; against='output' (--against output) compares with the system's own answers instead"
+            remedy = (
+                "; do rate, features and transcribe match the training? against='output' (--against output) compares "
+                "with the system's own answers instead"
+            )
         raise InputError(
             f"none of the {len(events):,} seeds can be used ({counts}); the first, {first.seed!r}: {first.reason} "
-            f"({summarise(first.output)}){remedy}"
+            f"({answer}){remedy}"
         )
     if state.model is None or len(state.model.states) == len(state.model.initial):
         return

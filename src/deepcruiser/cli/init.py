@@ -125,7 +125,10 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     texts = [getattr(item, "text", None) for item in items]
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
         if all(getattr(run.output, "ndim", 0) for run in runs):
-            say("note: the answers are the raw output of the network; give transcribe to make a text or label of it")
+            say(
+                "note: the answers are the raw output of the network: give transcribe to make a text or label of it, "
+                "with dc.ctc_greedy or dc.classify"
+            )
         elif not builtin.is_built_in(source):
             say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
