@@ -219,7 +219,7 @@ def test_states_that_leave_what_training_visited_are_the_cause() -> None:
         r"wrong words when high-passed at 20\d Hz, where the states leave what training visited: 7 seeds", one.title
     )
     assert one.cause.change == "HighPassFilter", "the only change that fails there is the better word"
-    elsewhere = [_run(20 + i, near, "failed", Trim(40)) for i in range(5)]
+    elsewhere = [_run(20 + i, near, "failed", Trim(40)) for i in range(10)]
     assert len(grouped(record([*filters, Trim(40)], [*passed, *elsewhere])).findings) == 2, "tests fail inside too"
     more = [
         _run(20 + i, near, "dropped", change)

@@ -1,16 +1,11 @@
 """A weakness planted in a system comes out as the first finding, and its title names it.
 
-Measured with 60 recordings and 256 runs: the damaged recogniser gives the finding "empty answer when high-passed at
-171 Hz: 14 seeds" with a rank of 8.9; the next one has 0.3.
+Measured with 48 recordings and 160 runs: the damaged recogniser gives the finding "empty answer when high-passed at
+155 Hz: 7 seeds" with a rank of 5.6; the next one has 0.9. With the scheduler of a campaign by default, 31 seeds, and
+ranks of 24.9 and 0.3.
 
-Networks for brackets, trained anew with the seeds 0 and 1, campaigns of 600 runs guided by 2-SBCov:
-
-    never trained on        failing tests    in the first finding    its title says "after ..."
-    more than 3 brackets       30,  30          100 %,  53 %            '[[((',  '(([('
-    the letter b               48,  22           92 %, 100 %            'b',     '(b'
-    square brackets           161,  40           99 %,  98 %            '[',     '['
-
-In the campaign with 53 %, one seed fails in 14 tests without leaving what training visited.
+Networks for brackets that were never trained on the letter b, with the seeds 0 and 1, and campaigns of 600 runs guided
+by 2-SBCov: 17 and 10 failing tests, of which 15 and 9 are in the first finding, whose title says "after 'b'".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from deepcruiser.campaign.record import CampaignRecord
@@ -23,7 +23,7 @@ _FIRST = 200
 #: A word is part of a cause if this many seeds have it: others can hardly be wrong in more than one.
 _SEEDS_OF_A_WORD = 3
 #: Where training never was is a cause if tests fail there this many times as often as elsewhere...
-_TIMES = 3.0
+_TIMES = 2.0
 #: ...and if this part of all changes that were tried matters there.
 _CHANGES = 0.5
 
@@ -85,7 +85,7 @@ class Causes:
         record, last = self.record, self.first[-1].test.number
         runs = [run for run in record.runs if run.number <= last and run.outcome != "rejected"]
         tried = {name_of(change) for run in runs for change in run.changes}
-        matter = {self._change(member).partition("(")[0] for member in outside} - {SEVERAL}
+        matter = {self._change(replace(member, shrunk=None)).partition("(")[0] for member in outside} - {SEVERAL}
         if len(matter) < max(2, _CHANGES * len(tried)):
             return False
         regions = Counter(
