@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.systems.tensors.layout import InputLayout
+from deepcruiser.systems.tensors.signature import Port
 
 onnx = pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
@@ -211,3 +213,9 @@ def test_weights_outside_of_the_folder_are_not_read(tmp_path: Path) -> None:
     (folder / "net.onnx").write_bytes(model.SerializeToString())
     with pytest.raises(dc.FileError, match=r"'\.\./secret', which is outside its folder"):
         dc.OnnxSystem(folder / "net.onnx")
+
+
+def test_a_fixed_batch_that_is_too_large_is_refused() -> None:
+    layout = InputLayout(Port("x", np.dtype("float32"), (2**40, "time", 4)), batch=0, time=1)
+    with pytest.raises(dc.FileError, match=r"a batch of 1,099,511,627,776 inputs would take .* bytes, more than the"):
+        layout.arrange([np.zeros((5, 4), np.float32)])

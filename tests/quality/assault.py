@@ -195,8 +195,8 @@ def assault(
             done[number] = number, name, verdict, message
     until = time.monotonic() + seconds
     worker, names = Worker(cases), schedule(cases)
-    # Cases of one kind run together, so that each child makes few undamaged files.
-    order = sorted(range(part[0], cases, part[1]), key=lambda number: (number // 5000, names[number], number))
+    # Cases of one kind run together, so that a child that is started again makes few undamaged files.
+    order = sorted(range(part[0], cases, part[1]), key=lambda number: (number // 500, names[number], number))
     try:
         for number in order:
             if time.monotonic() > until:

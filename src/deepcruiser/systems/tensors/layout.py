@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from deepcruiser.errors import InputError
+from deepcruiser.files.reading import check_bytes
 from deepcruiser.systems.adapter import check_array
 from deepcruiser.systems.tensors.signature import Array, Port, Signature
 from deepcruiser.trace import is_tensor
@@ -69,6 +70,7 @@ class InputLayout:
     def arrange(self, values: Sequence[Array]) -> Array:
         """Inputs of equal length as one tensor; a fixed batch is filled up with copies of the first input."""
         missing = (self.width or 0) - len(values)
+        check_bytes(max(0, missing) * max(8, values[0].nbytes), f"a batch of {self.width or 0:,} inputs")
         stacked = np.stack([*values, *[values[0]] * missing]).astype(self.port.dtype, copy=False)  # [batch, time, ...]
         if self.batch is None:
             arranged = stacked[0]
