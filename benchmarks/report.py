@@ -16,7 +16,7 @@ import numpy as np
 import deepcruiser as dc
 from benchmarks.browser import browser
 from deepcruiser.campaign.events import Event, Outcome, Ran, Seeded
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.loop import Step
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Test
@@ -71,7 +71,7 @@ def synthesise(folder: Path, *, runs: int, failures: int, seeds: int = 200) -> N
                 event = Ran(number, parent, (change,), outcome, *judged)
                 events.append(event)
                 if fails:
-                    failed[number] = sound, FailedTest.of(event, tests[parent]).to_dict()
+                    failed[number] = InputFile.of(sound), FailedTest.of(event, tests[parent]).to_dict()
             last = start + len(events) - 1
             store.save(Step(tuple(events), (), {}), runs=last, seconds=last / 10, failures=failed)
         store.put("stopped", f"{runs:,} runs are done")
