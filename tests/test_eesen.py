@@ -317,7 +317,7 @@ def test_damaged_files_give_a_clear_error_or_an_answer(tmp_path: Path, kind: str
     path, answered = tmp_path / name, 0
     messages: list[str] = []
     tracemalloc.start()
-    for _ in range(60):
+    for _ in range(100):
         path.write_bytes(damaged(whole, rng))
         try:
             if "network" in kind:
@@ -334,7 +334,7 @@ def test_damaged_files_give_a_clear_error_or_an_answer(tmp_path: Path, kind: str
     assert all(name in message or str(tmp_path) in message for message in messages)
     assert not [message for message in messages if "\n" in message]
     assert len(messages) > 10
-    assert answered + len(messages) == 60
+    assert answered + len(messages) == 100
     assert peak < 20e6  # however large the sizes in the file
 
 
