@@ -149,7 +149,7 @@ def test_every_event_follows_from_the_recipes(
 
 
 def test_random_keeps_without_looking(tmp_path: Path) -> None:
-    campaign = toy.campaign(tmp_path, guide="random", runs=160)
+    campaign = toy.campaign(tmp_path, guide="random", runs=400)
     coverage, seen = dc.Coverage(toy.model(), dc.BSCov), Counter[tuple[str, bool]]()
     for event in campaign.events:
         if event.outcome in ("kept", "dropped") and event.visits is not None:
@@ -346,7 +346,7 @@ def test_equal_mutants_of_a_batch_are_run_once(tmp_path: Path) -> None:
             return super().run(batch)
 
     same = [toy.Text("a", "ab()"), toy.Text("b", "ab()"), toy.Text("c", "[a]b")]
-    record = toy.campaign(tmp_path, same, system=Counting(), runs=64)
+    record = toy.campaign(tmp_path, same, system=Counting(), runs=64, select="uniform")
     assert all(len(set(batch)) == len(batch) for batch in Counting.batches if len(batch) > 4)
     assert [event.outcome for event in record.seeds] == ["kept"] * 3
     made = [

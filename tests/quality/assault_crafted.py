@@ -246,9 +246,9 @@ def headers(case: Case) -> str:
             ("VOC", "PCM_16"), ("NIST", "PCM_16"), ("IRCAM", "PCM_16"), ("MAT5", "DOUBLE"), ("SVX", "PCM_16"),
             ("WAV", "MS_ADPCM"), ("WAV", "IMA_ADPCM"), ("WAV", "GSM610"), ("WAV", "ULAW"), ("WAVEX", "PCM_24"),
         ]  # fmt: skip
-        form, subtype = forms_and_ends[rng.integers(len(forms_and_ends))]
+        name, subtype = forms_and_ends[rng.integers(len(forms_and_ends))]
         buffer = io.BytesIO()
-        sf.write(buffer, np.sin(np.arange(3000) / 20) * 0.3, 16_000, format=form, subtype=subtype)
+        sf.write(buffer, np.sin(np.arange(3000) / 20) * 0.3, 16_000, format=name, subtype=subtype)
         path.write_bytes(mutated(buffer.getvalue(), rng) if rng.random() < 0.8 else buffer.getvalue())
     elif kind == 2:
         path.write_bytes(_damaged_ogg(rng))
@@ -566,10 +566,9 @@ def monitor(folder: Path) -> None:
 def read_monitor(folder: Path) -> Any:
     read = dc.Monitor.load(folder / "a.monitor", toy.model())
     runs = toy.Reader().run(toy.texts(4, seed=3))
-    calibration = asdict(read.calibration)  # type: ignore[call-overload]
-    return [str(read.check(run)) for run in runs], {
-        name: np.asarray(part).tolist() for name, part in calibration.items()
-    }
+    assert read.calibration is not None
+    calibration = {name: np.asarray(part).tolist() for name, part in asdict(read.calibration).items()}
+    return [str(read.check(run)) for run in runs], calibration
 
 
 def monitor_crafted(case: Case) -> str:

@@ -99,6 +99,10 @@ def overwrite(database: Path, table: str, change: str, where: str) -> None:
             db.execute(f"UPDATE {table} SET checksum = ? WHERE rowid = ?", (checksum(row), number))
 
 
+#: What two equal campaigns may differ in: paths, when they were stopped, and the number of rows of `moments`.
+LEFT_OUT = ("directory", "stopped", "moments")
+
+
 def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     """All that a campaign's database holds but the seconds, the budget and the paths."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
@@ -107,7 +111,7 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
         found = {
             table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1").fetchall() for table, what in columns.items()
         }
-    meta = {key: json.loads(value) for key, value, _ in found["meta"] if key not in ("directory", "stopped")}
+    meta = {key: json.loads(value) for key, value, _ in found["meta"] if key not in LEFT_OUT}
     for budget in ("minutes", "runs", "until_coverage"):
         meta["spec"].pop(budget, None)
     return {**found, "meta": sorted(meta.items())}
