@@ -60,11 +60,14 @@ def test_no_failing_tests(folder: Path) -> None:
     result = fuzz(folder / "a", "--runs", "16", "--data", "net.py:few", "--wer-above", "9", guide="none")
     assert result.exit_code == 2  # two oracles
     arguments = [word for word in (*BASIC, *MODEL) if word != "--disagreement"]
-    result = run(*arguments, "--cer-above", "9", "--guide", "none,2-SBCov", "--runs", "16", "-o", str(folder / "a"))
+    arguments += ["--cer-above", "9", "--guide", "none,2-SBCov", "-o", str(folder / "a")]
+    result = run(*arguments, "--runs", "16")
     assert result.exit_code == 0, result.output
-    assert "no failing tests" in result.stdout
+    assert "no failing tests\n" in result.stdout
     assert "none (2-SBCov measured)" in result.stdout
     assert run("replay", str(folder / "a")).stdout == f"there are no failing tests in {folder / 'a'}\n"
+    result = run(*arguments, "--runs", "208")
+    assert "no failing tests in 208 runs: change the inputs more (--severity is normal)" in result.stdout
 
 
 def test_json_and_the_same_command_goes_on(folder: Path) -> None:

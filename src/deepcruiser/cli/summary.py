@@ -20,6 +20,8 @@ from deepcruiser.transformations.severity import severity
 
 #: The number of failing tests to show.
 WORST = 3
+#: A campaign of this many runs without a failing test should change something.
+_MANY_RUNS = 200
 
 
 def summary(record: CampaignRecord) -> dict[str, Any]:
@@ -41,6 +43,7 @@ def summary(record: CampaignRecord) -> dict[str, Any]:
         "first_failure": min((test.number for test in failed), default=None),
         "worst": [failure_dict(test) for test in worst(failed)],
         "rejected": dict(Counter(map(group_of, rejected))),
+        "severity_budget": record.spec.severity,
         "severity": _severity(record),
         "learned": preferences(record),
         "seeds": len(record.seeds),
@@ -107,7 +110,7 @@ def as_text(found: dict[str, Any]) -> str:
     if found["learned"]:
         lines.append(found["learned"]["text"])
     if not found["failing_tests"]:
-        return "\n".join([*lines, "no failing tests"])
+        return "\n".join([*lines, _without_failures(found)])
     lines.append(
         f"failing tests: {counted(found['failed'])}; {found['failing_inputs']:,} different inputs, from "
         f"{found['failing_seeds']:,} seeds; the first in run {found['first_failure']:,}. The worst:"
@@ -116,6 +119,16 @@ def as_text(found: dict[str, Any]) -> str:
         lines += [f"  {line}" for line in failure_lines(test)]
     lines.append(f"all of them are in {os.path.join(found['folder'], 'failed')}")
     return "\n".join(lines)
+
+
+def _without_failures(found: dict[str, Any]) -> str:
+    """That no test failed and, after many runs, what to change."""
+    if found["runs"] < _MANY_RUNS:
+        return "no failing tests"
+    return (
+        f"no failing tests in {found['runs']:,} runs: change the inputs more "
+        f"(--severity is {found['severity_budget']}), or use a stricter oracle"
+    )
 
 
 def failure_lines(test: dict[str, Any]) -> list[str]:
