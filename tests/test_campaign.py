@@ -244,7 +244,7 @@ def test_recent_prefers_the_last_tenth_two_to_one() -> None:
     assert found == pytest.approx(0.5 ** np.arange(1, 11), abs=0.03)
 
 
-def test_decay_accepts_as_deephunter_does() -> None:
+def test_decay_accepts_what_was_picked_often_less_often() -> None:
     """P = max(0.3, 0.8 - times / 5): so 0.8, 0.6, 0.4, 0.3, 0.3, in shares of their sum."""
     found = shares(Decay(), made_up(picked=[0, 1, 2, 3, 30]))
     assert found == pytest.approx(np.array([0.8, 0.6, 0.4, 0.3, 0.3]) / 2.4, abs=0.03)

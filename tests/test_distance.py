@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
+from deepcruiser.campaign.events import Ran
 from deepcruiser.decoding.greedy import ctc_greedy
 from deepcruiser.decoding.scores import loss_of, scores_of
 from deepcruiser.oracles import distance
@@ -109,3 +112,27 @@ def test_a_campaign_stores_distances_and_goes_on_without_those_that_are_no_numbe
     assert {event.distance for event in record.events} == {None}
     with pytest.raises(dc.InputError, match=r"the distance .* must be a number, not 'far'"):
         toy.campaign(tmp_path / "far", oracle=Own("far"), runs=32)
+
+
+class Unsure(toy.Reader):
+    """Less sure of its answer the longer the text is."""
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        return [replace(run, doubt=len(text)) for run, text in zip(super().run(batch), batch, strict=True)]
+
+
+def test_a_mutant_that_comes_nearer_to_failing_than_its_parent_is_kept(tmp_path: Path) -> None:
+    guide = dc.Guide((dc.BSCov,), "coverage+distance")
+    record = toy.campaign(tmp_path, system=Unsure(), guide=guide, batch_size=1, runs=200)
+    coverage, distances, seen = dc.Coverage(toy.model(), dc.BSCov), dict[int, float](), Counter[tuple[bool, bool]]()
+    for event in record.events:
+        if isinstance(event, Ran) and event.outcome in ("kept", "dropped"):
+            assert event.visits is not None
+            assert event.distance is not None
+            reasons = coverage.gain(event.visits) > 0, event.distance > 1.02 * distances[event.parent]
+            assert event.outcome == ("kept" if any(reasons) else "dropped")
+            seen[reasons] += 1
+        if event.outcome == "kept":
+            coverage.add(event.visits)  # type: ignore[arg-type]
+            distances[event.number] = event.distance  # type: ignore[assignment]
+    assert len(seen) == 4, "neither reason, one of them, and both"

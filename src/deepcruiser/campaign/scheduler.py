@@ -80,7 +80,7 @@ class Recent(Select):
 
 
 class Decay(Uniform):
-    """DeepHunter's choice: any test, accepted with P = max(0.3, 0.8 - times picked / 5)."""
+    """Any test, accepted with P = max(0.3, 0.8 - times picked / 5), after DeepHunter, which goes through its queue."""
 
     def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
         while True:
