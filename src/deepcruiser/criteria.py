@@ -124,7 +124,7 @@ def SBCov(steps: int, *, within: bool = False) -> Criterion:  # noqa: N802
     return Criterion(
         f"{steps}-SBCov-within" if within else f"{steps}-SBCov",
         required=lambda M: ones(M.boundary(steps, within=within)),
-        visited=lambda T: (known(find(T.model.boundary(steps, within=within), T.outside)),),
+        visited=lambda T: (T.boundary(steps, within=within),),
         cells=lambda M: {"state": M.grid.decode(M.boundary(steps, within=within))},
     )
 

@@ -46,9 +46,9 @@ class Visits:
         """The four sets, in the order of the fields."""
         return self.states, self.transitions, self.choices, self.outside
 
-    def boundary(self, steps: int) -> IntArray:
+    def boundary(self, steps: int, *, within: bool = False) -> IntArray:
         """The cells of S_T at a distance of 1 to `steps` from S_M, as numbers of `model.boundary(steps)`."""
-        return known(find(self.model.boundary(steps), self.outside))
+        return known(find(self.model.boundary(steps, within=within), self.outside))
 
 
 def _positions(grid: Grid, cells: IntArray, ascending: IntArray, table: IntArray | None) -> tuple[IntArray, IntArray]:
