@@ -228,6 +228,7 @@ def test_a_folder_that_nobody_may_write_to_can_be_read(tmp_path: Path, monkeypat
         "campaign.db",
         "failed",
         "lock",
+        "paths",
         "seeds",
     ]
 
@@ -260,6 +261,7 @@ def test_the_file_beside_a_failing_input_tells_all(tmp_path: Path) -> None:
             "kind": "wrong",
             "reference": test.reference,
             "output": test.output,
+            "seed_output": test.reference,  # seeds are right
             "score": 1.0,
             "doubt": None,
             "sha256": digest_of((tmp_path / "failed" / f"{test.number:06}.txt").read_text()),

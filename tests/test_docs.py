@@ -209,8 +209,9 @@ def run(command: str, shown: list[str], where: str) -> bool:
 
 
 def masked(lines: list[str]) -> list[str]:
-    """The lines that are not blank, with # for every number: times and trained weights vary with the machine."""
-    return [" ".join(re.sub(r"\d[\d.,]*", "#", line).split()) for line in lines if line.strip()]
+    """The lines that are not blank, with # for every number and every misheard text, which vary with the machine."""
+    variable = re.compile(r"'[^']*' became '[^']*'|\d[\d.,]*")
+    return [" ".join(variable.sub("#", line).split()) for line in lines if line.strip()]
 
 
 def check_named(command: str, where: str) -> None:

@@ -226,7 +226,7 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     assert "deepcruiser init recogniser.py:make does it" in refused.stderr
     said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
-    assert "note: the answers are the raw output of the network; give transcribe" in said
+    assert "note: the answers are the raw output of the network: give transcribe" in said
     assert '# batch="equal",' in (here / "recogniser_system.py").read_text()
     forget()
 

@@ -208,7 +208,7 @@ class _Session:
         pending: tuple[Plan, ...] = ()
         if resumed:
             pending = self._resume(rng)
-            self._show((), before, began)
+            self._show((), before, time.monotonic() - began)
         else:
             self._begin(rng, began)
         self.store.put("stopped", "")
@@ -230,9 +230,9 @@ class _Session:
             self._save(step, before, began)
         return stopped
 
-    def _show(self, events: tuple[Event, ...], before: float, began: float) -> None:
-        """Call the watcher."""
-        seconds, spec = time.monotonic() - began, self.spec
+    def _show(self, events: tuple[Event, ...], before: float, seconds: float) -> None:
+        """Call the watcher; `before` are the seconds of earlier sessions, `seconds` those of this one."""
+        spec = self.spec
         used = [self.state.runs / spec.runs] if spec.runs else []
         used += [seconds / (spec.minutes * 60)] if spec.minutes else []
         share = min(1.0, max(used)) if used else None
@@ -323,9 +323,9 @@ class _Session:
             file = InputFile.of(self.inputs.make(test.seed, test.recipe)) if file is None else file
             failures[test.number] = file, test.to_dict()
             self.store.keep_seed(test.position, partial(self.inputs.make, test.seed, ()))
-        seconds = before + time.monotonic() - began
-        self.store.save(step, runs=self.state.runs, seconds=seconds, failures=failures)
-        self._show(step.events, before, began)
+        seconds = time.monotonic() - began
+        self.store.save(step, runs=self.state.runs, seconds=before + seconds, failures=failures)
+        self._show(step.events, before, seconds)
 
 
 def _check_seeds(events: Sequence[Seeded], state: State) -> None:

@@ -143,13 +143,17 @@ class CampaignSpec:
 
     def build_guide(self) -> Guide:
         """The guide that the spec describes."""
+        return Guide(tuple(map(criterion, self._criteria())), self.guide.type)  # type: ignore[arg-type]
+
+    def _criteria(self) -> list[str]:
+        """The names of the guide's criteria, which may be those of a user's own."""
         if self.guide.type not in KEEP:
             raise unknown("type of guide", self.guide.type, KEEP)
         self.guide.check("guide", ("criteria",))
         names = self.guide.parameters.get("criteria", ["BSCov"])
         if not _are_names(names) or (self.guide.type.startswith("coverage") and not names):
             raise InputError(f"the criteria of the guide must be a list of names, such as ['BSCov'], not {names!r}")
-        return Guide(tuple(map(criterion, names)), self.guide.type)  # type: ignore[arg-type]
+        return list(names)
 
     def build_oracle(self) -> Oracle:
         """The oracle that the spec describes, if it is one of ours; `against_system` is not part of it."""
@@ -215,7 +219,7 @@ class CampaignSpec:
                 values[name] = check_type(name, value, str(known[name].type))
         values["limit_seconds"] = values.get("limit_seconds", 60.0) or None
         spec = cls(**values)
-        spec.build_guide()
+        spec._criteria()
         if spec.oracle.type in [kind.__name__ for kind, _, _ in ORACLES]:
             spec.build_oracle()
         if spec.mutations.type != "own":
