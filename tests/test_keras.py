@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.systems.keras.network import KerasNetwork
 from tests.support.keras2 import (
     Array,
     bidirectional,
@@ -283,15 +283,37 @@ def test_time_first(tmp_path: Path, rng: np.random.Generator) -> None:
         assert close(run.output, h[1:])
 
 
-@pytest.fixture
-def unpadded(tmp_path: Path, rng: np.random.Generator) -> Callable[..., dc.KerasSystem]:
-    both = bidirectional(rnn("LSTM", "one", UNITS), "bi", batch_input_shape=[None, None, SIZE])
+@pytest.mark.parametrize("return_sequences", [True, False])
+def test_a_padded_batch_of_a_bidirectional_network_is_one_call(
+    return_sequences: bool, tmp_path: Path, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layers = [rnn("LSTM", "one", UNITS), rnn("GRU", "two", UNITS, return_sequences=return_sequences)]
+    both = [bidirectional(layers[0], "low", batch_input_shape=[None, None, SIZE]), bidirectional(layers[1], "high")]
+    weights = {
+        "low": [*rnn_weights("LSTM", SIZE, UNITS, rng), *rnn_weights("LSTM", SIZE, UNITS, rng)],
+        "high": [*rnn_weights("GRU", 2 * UNITS, UNITS, rng), *rnn_weights("GRU", 2 * UNITS, UNITS, rng)],
+    }
+    path = write(tmp_path / "net.h5", sequential(both), weights)
+    inputs = sequences(rng, 3, 7, 5)
+    alone, system = dc.KerasSystem(path).run(inputs), dc.KerasSystem(path, batch="padded")
+    calls, call = [], KerasNetwork._call
+
+    def counted(network: KerasNetwork, piece: Any) -> Any:
+        calls.append(len(piece[0]))
+        return call(network, piece)
+
+    monkeypatch.setattr(KerasNetwork, "_call", counted)
+    for one, other in zip(alone, system.run(inputs), strict=True):
+        assert close(other.traced.states, np.asarray(one.traced.states))
+        assert close(other.traced.inputs, np.asarray(one.traced.inputs))
+        assert close(other.output, one.output)
+    assert calls == [3]
+
+
+def test_padding_to_a_fixed_length_never_flows_backwards(tmp_path: Path, rng: np.random.Generator) -> None:
+    both = bidirectional(rnn("LSTM", "one", UNITS), "bi", batch_input_shape=[None, 6, SIZE])
     weights = [*rnn_weights("LSTM", SIZE, UNITS, rng), *rnn_weights("LSTM", SIZE, UNITS, rng)]
     path = write(tmp_path / "net.h5", sequential([both]), {"bi": weights})
-    return lambda **options: dc.KerasSystem(path, **options)
-
-
-def test_padding_never_flows_backwards(unpadded: Callable[..., dc.KerasSystem], rng: np.random.Generator) -> None:
-    with pytest.raises(dc.InputError, match=r"reads backwards received padded inputs without a mask.*batch='equal'"):
-        unpadded(batch="padded").run(sequences(rng, 3, 5))
-    assert [len(run.traced) for run in unpadded().run(sequences(rng, 3, 5))] == [3, 5]
+    with pytest.raises(dc.InputError, match=r"reads backwards received inputs padded to a fixed length without a mask"):
+        dc.KerasSystem(path, batch="padded").run(sequences(rng, 3, 5))
+    assert [len(run.traced) for run in dc.KerasSystem(path).run(sequences(rng, 6, 6))] == [6, 6]

@@ -150,6 +150,46 @@ def test_the_detector_that_others_trained(shared: Path, name: str) -> None:
     assert part.traced.size == 128
 
 
+class Detector(nn.Module):
+    """One LSTM with the inputs and outputs of those Silero files that read 64 samples again and 512 new ones a call."""
+
+    def __init__(self, *, joined: bool) -> None:
+        super().__init__()
+        self.lstm, self.out, self.joined = nn.LSTM(576, 128), nn.Linear(128, 1), joined
+
+    def forward(self, signal: torch.Tensor, *state: torch.Tensor) -> Any:
+        both = tuple(state[0].split(1)) if self.joined else state
+        steps, (h, c) = self.lstm(signal[:, None], both)
+        scores = self.out(steps).sigmoid().flatten()
+        return (scores[:, None], torch.cat([h, c])) if self.joined else (scores, h, c)
+
+
+@pytest.mark.parametrize("joined", [True, False])
+def test_detectors_whose_calls_overlap_are_recognised(tmp_path: Path, joined: bool) -> None:
+    net = seeded(lambda: Detector(joined=joined)).eval()
+    shapes = {"state": (2, 1, 128)} if joined else {"h": (1, 1, 128), "c": (1, 1, 128)}
+    path = export(
+        net,
+        tmp_path / "net.onnx",
+        {"input": torch.zeros(1, 576)} | {name: torch.zeros(shape) for name, shape in shapes.items()},
+        {} if joined else {"input": {0: "sequence_length"}},
+        output_names=["output", "stateN"] if joined else ["speech_probs", "hn", "cn"],
+    )
+    samples = np.random.default_rng(0).standard_normal(1300).astype(np.float32)
+    (run,) = dc.OnnxSystem(path, transcribe=lambda scores: scores).run([dc.Audio(samples, 16_000)])
+    padded = np.pad(samples, (64, 3 * 512 - 1300))
+    rows = torch.from_numpy(np.stack([padded[start : start + 576] for start in (0, 512, 1024)]))
+    with torch.no_grad():
+        scores = [net(rows[: n + 1], *(torch.zeros(shape) for shape in shapes.values())) for n in range(3)]
+    np.testing.assert_allclose(np.ravel(run.output), scores[-1][0].ravel(), atol=1e-5)
+    states = [np.concatenate([one.ravel() for one in after]) for _, *after in scores]
+    np.testing.assert_allclose(run.traced.states, [np.zeros(256), *states], atol=1e-5)
+    with pytest.raises(dc.InputError, match="this detector of Silero runs at 16,000 Hz, not at 8,000 Hz"):
+        dc.OnnxSystem(path, rate=8_000)
+    with pytest.raises(dc.InputError, match=r"no recurrent node 'memory' .*carried from call to call: '(state|h)' \("):
+        dc.OnnxSystem(path, "memory")
+
+
 def test_files_that_are_no_good(tmp_path: Path) -> None:
     text = tmp_path / "text.onnx"
     text.write_text("this is no model")

@@ -150,9 +150,21 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
         dc.TorchScriptSystem(path, 3)
     with pytest.raises(dc.FileError, match=r"cannot read '.*none.pt': no such file"):
         dc.TorchScriptSystem(tmp_path / "none.pt")
-    torch.save(Net().state_dict(), tmp_path / "weights.pt")
-    with pytest.raises(dc.FileError, match=r"is damaged, or not a TorchScript file that PyTorch .* can read"):
-        dc.TorchScriptSystem(tmp_path / "weights.pt")
+    for saved in (Net().state_dict(), Net()):
+        torch.save(saved, tmp_path / "saved.pt")
+        with pytest.raises(dc.FileError, match=r"is not a TorchScript file.* give TorchSystem the module$"):
+            dc.TorchScriptSystem(tmp_path / "saved.pt")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_inputs_have_the_precision_of_the_network(tmp_path: Path, dtype: torch.dtype) -> None:
+    net = Net().to(dtype)
+    system = dc.TorchScriptSystem(
+        exported(net, tmp_path / "net.pt", "script"), transcribe=lambda scores: scores.argmax()
+    )
+    for mine, theirs in zip(system.run(inputs()), dc.TorchSystem(net.eval()).run(inputs()), strict=True):
+        assert mine.traced.states.dtype == dtype
+        torch.testing.assert_close(mine.traced.states, theirs.traced.states)
 
 
 def test_the_fingerprint_is_that_of_the_file_and_of_the_state(tmp_path: Path) -> None:

@@ -37,7 +37,10 @@ def hunt(
     runs: int,
     guided: bool = True,
 ) -> list[Found]:
-    """Print what a campaign of `runs` finds, and return the worst test of each finding, what matters most first."""
+    """Print what a campaign of `runs` finds.
+
+    Return the worst test of each finding, what matters most first, and then the first of other seeds: at most eight.
+    """
     model = None
     if guided:
         model = dc.profile(system, training, components=3).abstract(partitions=20)
@@ -54,8 +57,11 @@ def hunt(
         workers=0,
     )
     findings = find(campaign).findings
-    print(campaign, f"{len(findings)} findings", sep="\n")
+    print(campaign, f"findings: {len(findings)}", sep="\n")
     tests = [finding.worst.test for finding in findings[:8]]
+    shown = {test.seed for test in tests}
+    first = {test.seed: test for test in reversed(campaign.failed) if test.seed not in shown}
+    tests = [*tests, *reversed(first.values())][:8]
     executor = LocalExecutor(system, None, campaign.inputs, mutations.invalid)
     shrunk = {one.number: one for one in shrink(tests, executor, campaign.inputs, oracle, ranges=mutations.ranges)}
     for finding in findings[:8]:

@@ -1,6 +1,6 @@
 """Test Resemblyzer, which makes a vector of a voice: is a speaker still recognised over a telephone, or in some noise?
 
-    pip install Resemblyzer
+    pip install Resemblyzer 'setuptools<81'
     python examples/found/speakers.py [FOLDER]
 
 Each voice is enrolled with four recordings; a test recording is of the voice whose vector is nearest. FOLDER holds
@@ -26,7 +26,7 @@ import deepcruiser as dc
 try:
     from resemblyzer import VoiceEncoder, audio, preprocess_wav
 except ImportError:
-    raise SystemExit("this example needs the package Resemblyzer: pip install Resemblyzer") from None
+    raise SystemExit("this example needs the package Resemblyzer: pip install Resemblyzer 'setuptools<81'") from None
 
 ENROLLED = 4
 CHANGES = ["Telephone", "ChangeVolume", "LowPassFilter", "HighPassFilter", "AddWhiteNoise", "DRC"]

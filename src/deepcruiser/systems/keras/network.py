@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -63,15 +63,18 @@ class KerasNetwork:
             return longest
         return -(-longest // self._steps) * self._steps if self._stateful else self._steps
 
-    def run(self, inputs: list[list[Tensor]]) -> tuple[Any, LayerRecorder]:
-        """The network's output for a group of inputs, as tensors, and the recorded layers."""
+    def run(self, inputs: list[list[Tensor]], steps: Callable[[int], int] | None) -> tuple[Any, LayerRecorder]:
+        """The network's output for a group of inputs, as tensors, and the recorded layers.
+
+        `steps` is a function from the length of an input to the steps of the recurrent layer, if these are fewer.
+        """
         ready = [self._arranged([tensors[number] for tensors in inputs], number) for number in range(len(self.inputs))]
         axis = 1 if self.batch_first else 0
         pieces = [ready]
         if self._stateful and self._steps is not None:
             split = [torch.split(tensor, self._steps, axis) for tensor in ready]
             pieces = [list(piece) for piece in zip(*split, strict=True)]
-        with self._reset(), recording(self._model, self._choice) as recorder:
+        with self._reset(), recording(self._model, self._choice, self._own_steps(inputs, steps)) as recorder:
             outputs = [self._call(piece) for piece in pieces]
         return outputs[0] if len(pieces) == 1 else self._joined(outputs, axis), recorder
 
@@ -82,6 +85,18 @@ class KerasNetwork:
         axis = 0 if self.batch_first else 1
         parts = [_parts(tensor, shape, axis, cuts, rows) for tensor, shape in zip(tensors, shapes, strict=True)]
         return [tree.pack_sequence_as(output, [part[row] for part in parts]) for row in range(rows)]
+
+    def _own_steps(self, inputs: list[list[Tensor]], steps: Callable[[int], int] | None) -> dict[int, list[int]]:
+        """The steps of each input that are not padding, by the length of a padded time axis.
+
+        There are none if the network fixes the length: it then reads the padding, and was trained on it.
+        """
+        lengths = [len(tensors[0]) for tensors in inputs]
+        if self._steps is not None or len(set(lengths)) == 1:
+            return {}
+        lengths += lengths[:1] * ((self.width or 0) - len(lengths))
+        own = {max(lengths): lengths}
+        return own if steps is None else {steps(max(lengths)): [steps(length) for length in lengths]} | own
 
     def _call(self, piece: list[Tensor]) -> Any:
         keras = import_keras()

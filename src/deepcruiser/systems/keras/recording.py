@@ -6,7 +6,7 @@ time of every recurrent layer: ours calls the layer's own cell at every step, as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -123,7 +123,8 @@ class LayerCall:
     """The inputs and states of one layer in one call."""
 
     inputs: Any  # [rows, steps, ...] in the order of time
-    mask: Any
+    mask: Any  # of the network itself
+    padding_skipped: bool  # without a mask of the network
     #: s_0..s_N of each recorded cell, in the order in which the layer reads.
     states: dict[int, list[Any]]
     backwards: bool
@@ -142,14 +143,17 @@ class LayerRecorder:
 
 
 @contextmanager
-def recording(network: Any, choice: LayerChoice) -> Iterator[LayerRecorder]:
-    """Record the network within this block; its layers are restored afterwards."""
+def recording(network: Any, choice: LayerChoice, own_steps: Mapping[int, Sequence[int]]) -> Iterator[LayerRecorder]:
+    """Record the network within this block; its layers are restored afterwards.
+
+    Recurrent layers skip padding: `own_steps` has the steps of each input, by the length of a padded time axis.
+    """
     recorder, layers = LayerRecorder(choice), loops(network)
     before = [{key: vars(layer)[key] for key in ("inner_loop", "use_cudnn") if key in vars(layer)} for layer in layers]
     try:
         for layer in layers:
             # Directly in their dictionaries, as Keras would treat an attribute set otherwise as part of the layer.
-            vars(layer)["inner_loop"] = _loop(layer, recorder)
+            vars(layer)["inner_loop"] = _loop(layer, recorder, own_steps)
             vars(layer)["use_cudnn"] = False
         yield recorder
     finally:
@@ -159,8 +163,8 @@ def recording(network: Any, choice: LayerChoice) -> Iterator[LayerRecorder]:
             vars(layer).update(kept)
 
 
-def _loop(layer: Any, recorder: LayerRecorder) -> Any:
-    """Keras's loop over time, which also keeps the states of the chosen cells."""
+def _loop(layer: Any, recorder: LayerRecorder, own_steps: Mapping[int, Sequence[int]]) -> Any:
+    """Keras's loop over time, which also keeps the states of the chosen cells and skips padding."""
     ops, tree = import_keras().ops, import_keras().tree
     cells = [one.cell for one in recorder.choice.layers if any(layer is way for way in one.ways)]
     number = 0 if recorder.choice.part == "h" else 1
@@ -170,7 +174,10 @@ def _loop(layer: Any, recorder: LayerRecorder) -> Any:
 
     def loop(sequences: Any, initial_state: Any, mask: Any, training: bool = False) -> tuple[Any, Any, Any]:
         mask = mask[0] if isinstance(mask, list | tuple) else mask
-        mask = None if mask is None else ops.cast(mask, "bool")
+        mask = given = None if mask is None else ops.cast(mask, "bool")
+        own = own_steps.get(sequences.shape[1]) if mask is None else None
+        if own is not None:
+            mask = ops.arange(sequences.shape[1])[None] < ops.convert_to_tensor(list(own), "int32")[:, None]
         states, outputs, last = list(initial_state), [], None
         recorded = {cell: [_of(layer, states, cell)[number]] for cell in cells}
         steps = range(sequences.shape[1])
@@ -189,7 +196,7 @@ def _loop(layer: Any, recorder: LayerRecorder) -> Any:
             for cell in cells:
                 recorded[cell].append(_of(layer, states, cell)[number])
         if cells:
-            call = LayerCall(sequences, mask, recorded, layer.go_backwards)
+            call = LayerCall(sequences, given, own is not None, recorded, layer.go_backwards)
             recorder.layer_calls.setdefault(id(layer), []).append(call)
         return last, ops.stack(outputs, axis=1), states
 

@@ -134,7 +134,7 @@ class KerasSystem(Adapter):
 
     def _forward(self, values: list[list[Tensor]], positions: list[int]) -> list[tuple[Any, Trace]]:
         lengths = [len(tensors[0]) for tensors in values]
-        output, recorder = self._network.run(values)
+        output, recorder = self._network.run(values, self._steps)
         padded_to = self._network.length(lengths)
         found, steps, longest = traces(recorder, lengths, positions, padded_to=padded_to, steps=self._steps)
         # The recurrent layer's steps come last, so that they win where both are equally long.

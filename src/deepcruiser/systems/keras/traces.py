@@ -36,10 +36,11 @@ def traces(
     else:
         label = f"'{choice.layers[0].name}'"
         own = own_steps(lengths, positions, made=made, padded_to=padded_to, steps=steps, label=label)
-        if any(way.backwards for ways in layers for way in ways) and any(count != made for count in own):
+        backwards = any(way.backwards and not way.padding_skipped for ways in layers for way in ways)
+        if backwards and any(count != made for count in own):
             raise InputError(
-                "a layer that reads backwards received padded inputs without a mask, so padding would change its "
-                "states; use batch='equal' or a Masking layer, or pad in features= to make it part of the input"
+                "a layer that reads backwards received inputs padded to a fixed length without a mask, so padding "
+                "would change its states; pad in features= to make it part of the input, or use a Masking layer"
             )
     result = []
     for row in range(len(lengths)):
@@ -60,6 +61,7 @@ class _LayerWay:
 
     def __init__(self, calls: list[LayerCall], layer: RecordedLayer) -> None:
         self.backwards = calls[0].backwards
+        self.padding_skipped = all(call.padding_skipped for call in calls)
         self._inputs = torch.cat([as_torch(call.inputs) for call in calls], 1)
         masks = [call.mask for call in calls]
         self.mask = (

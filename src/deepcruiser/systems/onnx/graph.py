@@ -128,8 +128,11 @@ def node_stacks(graph: Any) -> list[NodeStack]:
     return [NodeStack(name, tuple(stack)) for name, stack in zip(names, stacks, strict=True)]
 
 
-def named_stack(stacks: Sequence[NodeStack], name: str) -> NodeStack:
-    """The stack with this name; a name of a node, of its output, or of the module it was exported from will do too."""
+def named_stack(stacks: Sequence[NodeStack], name: str, carried: Sequence[object] = ()) -> NodeStack:
+    """The stack with this name; a name of a node, of its output, or of the module it was exported from will do too.
+
+    `carried` are the inputs that are carried from call to call, for the error.
+    """
     plain = _plain(name)
     for stack in stacks:
         if name == stack.name or (plain and plain == _plain(stack.name)):
@@ -139,7 +142,8 @@ def named_stack(stacks: Sequence[NodeStack], name: str) -> NodeStack:
             if name and name in (layer.proto.name, *layer.proto.output):
                 return NodeStack(name, (layer,))
     listed = "; ".join(map(str, stacks)) or "none"
-    raise InputError(f"no recurrent node {name!r} in the network; its recurrent nodes are: {listed}")
+    states = f"; carried from call to call: {', '.join(map(str, carried))}" if carried else ""
+    raise InputError(f"no recurrent node {name!r} in the network; its recurrent nodes are: {listed}{states}")
 
 
 def operators(graph: Any) -> str:

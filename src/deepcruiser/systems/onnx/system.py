@@ -109,7 +109,8 @@ class OnnxSystem(TensorSystem):
                     "state='name[0]'"
                 )
         elif state is not None:
-            chosen = [named_stack(stacks, state if isinstance(state, str) else ", ".join(state))]
+            carried = [signature.inputs[name] for name in signature.carried] if streams else []
+            chosen = [named_stack(stacks, state if isinstance(state, str) else ", ".join(state), carried)]
         elif any(outer.op_type == "If" for outer, *_ in stacks[-1].layers[0].inside):
             chosen = stacks  # it depends on the branch taken which one runs
         else:

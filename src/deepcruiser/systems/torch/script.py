@@ -51,7 +51,7 @@ class TorchScriptSystem(Adapter):
         if batch not in ("equal", "padded", "lengths"):
             raise InputError(f"batch must be 'equal', 'padded' or 'lengths', not {batch!r}")
         check_functions(steps=steps)
-        net, self._digest = _load(path)
+        net, self._dtype, self._digest = _load(path)
         self._graph = _StateGraph.of(net, state)
         if self._graph.states is None:
             warnings.warn(f"{str(path)!r} runs without states: {self._graph.why}", UserWarning, stacklevel=2)
@@ -69,7 +69,7 @@ class TorchScriptSystem(Adapter):
             yield
 
     def _read(self, value: Any, position: int) -> Tensor:
-        return to_tensor(value, position, torch.float32)
+        return to_tensor(value, position, self._dtype)
 
     def _groups(self, values: Sequence[Tensor]) -> Iterable[list[int]]:
         return groups(values, self._batch)
@@ -179,23 +179,32 @@ class _StateGraph:
 _read: Callable[[str], Any] = torch.jit.load
 
 
-def _load(path: str | os.PathLike[str]) -> tuple[Any, str]:
-    """The network of a file, with its weights in its graph, and the file's digest."""
+def _load(path: str | os.PathLike[str]) -> tuple[Any, torch.dtype, str]:
+    """The network of a file, with its weights in its graph, the precision of its inputs, and the file's digest."""
     content = read_bytes(path)
     try:
         with zipfile.ZipFile(path) as archive:
+            if not any(name.endswith("/constants.pkl") for name in archive.namelist()):
+                raise FileError(
+                    f"{str(path)!r} is not a TorchScript file, which torch.jit.save writes: if it holds weights or a "
+                    "module (torch.save), load it in Python and give TorchSystem the module"
+                )
             if (member := archive.testzip()) is not None:  # PyTorch itself compares no checksums
                 raise ValueError(f"the checksum of {member} differs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that TorchScript is deprecated
-            net = torch.jit.freeze(_read(str(path)).eval(), optimize_numerics=False)
+            net = _read(str(path)).eval()
+            dtype = next((weight.dtype for weight in net.parameters() if weight.is_floating_point()), torch.float32)
+            net = torch.jit.freeze(net, optimize_numerics=False)
+    except FileError:
+        raise
     except Exception as error:  # torch raises errors of many kinds for damaged files
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         raise FileError(
             f"{str(path)!r} is damaged, or not a TorchScript file that PyTorch {torch.__version__} can read: "
             f"{lines[0].strip()[:200]}"
         ) from None
-    return net, hashlib.sha256(content).hexdigest()
+    return net, dtype, hashlib.sha256(content).hexdigest()
 
 
 def _kind(node: Any) -> str:
