@@ -158,7 +158,7 @@ class Detector(nn.Module):
         self.lstm, self.out, self.joined = nn.LSTM(576, 128), nn.Linear(128, 1), joined
 
     def forward(self, signal: torch.Tensor, *state: torch.Tensor) -> Any:
-        both = tuple(state[0].split(1)) if self.joined else state
+        both = (state[0][:1], state[0][1:]) if self.joined else state
         steps, (h, c) = self.lstm(signal[:, None], both)
         scores = self.out(steps).sigmoid().flatten()
         return (scores[:, None], torch.cat([h, c])) if self.joined else (scores, h, c)

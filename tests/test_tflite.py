@@ -111,6 +111,11 @@ def test_bad_files(tmp_path: Path, net: Any) -> None:
         dc.InputError, match=r"has no state that goes in and comes out: it takes 'x' .*gives 'y' .*carry="
     ):
         dc.TfliteSystem(tflite_files.stateless(tmp_path / "stateless.tflite"))
+    with pytest.warns(UserWarning, match="runs without states: to see them, convert one step"):
+        system = dc.TfliteSystem(tmp_path / "stateless.tflite", streaming=dc.Streaming(carry={}))
+    (run,) = system.run([np.ones((1, 4), np.float32)])
+    assert run.trace is None
+    np.testing.assert_allclose(run.output, np.tanh(np.ones(4)), atol=1e-5)
 
 
 def test_wrong_use(tmp_path: Path, net: Any) -> None:

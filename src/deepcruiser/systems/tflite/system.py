@@ -35,7 +35,8 @@ class TfliteSystem(TensorSystem):
     bits are converted to and from float32. Custom operators are not loaded.
 
     A file whose recurrent operators keep their state to themselves, such as TensorFlow Lite's fused LSTM, reads whole
-    sequences and runs without states, with a warning.
+    sequences and runs without states, with a warning. So does any other file with `Streaming(carry={})`, such as an
+    unrolled network.
     """
 
     def __init__(
@@ -59,22 +60,23 @@ class TfliteSystem(TensorSystem):
         roles = Signature.of(
             inputs, outputs, signal=signal, carry=streaming.carry, constants=constants or {}, rate=rate
         )
-        hidden = self._interpreter.recurrent if not roles.carried and streaming.carry is None else []
-        if not roles.carried and not hidden:
+        hidden = self._interpreter.recurrent if not roles.carried else []
+        if not roles.carried and not hidden and streaming.carry is None:
             raise InputError(
                 f"{str(path)!r} has no state that goes in and comes out: it takes {', '.join(map(str, inputs))} and "
                 f"gives {', '.join(map(str, outputs))}; if some of these are its state, give "
-                "streaming=Streaming(carry={input: output})"
+                "streaming=Streaming(carry={input: output}), or carry={} to run it without states"
             )
-        self._carried = None if hidden else CarriedState.of(roles, state)
-        if hidden:
+        self._carried = CarriedState.of(roles, state) if roles.carried else None
+        if self._carried is None:
+            reason = f", as {' and '.join(hidden)} keeps them to itself" if hidden else ""
             warnings.warn(
-                f"{str(path)!r} runs without states, as {' and '.join(hidden)} keeps them to itself: to see them, "
-                "convert one step of the network, with its state as an input and an output",
+                f"{str(path)!r} runs without states{reason}: to see them, convert one step of the network, with its "
+                "state as an input and an output",
                 UserWarning,
                 stacklevel=2,
             )
-        driver = SequenceDriver(roles) if hidden else StreamDriver(roles, streaming)
+        driver = SequenceDriver(roles) if self._carried is None else StreamDriver(roles, streaming)
         digest = hashlib.sha256(content).hexdigest()
         options: dict[str, Any] = {"rate": rate, "features": features, "transcribe": transcribe, "doubt": doubt}
         super().__init__(path, digest, driver, "no states" if self._carried is None else self._carried.words, **options)
