@@ -29,7 +29,7 @@ def rq4(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns:
         data=Table("rq4-data", tuple(each_campaign(found))),
         notes=(
             found.how,
-            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
+            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
             "that changed; *failing seeds* have at least one failure. *Mean error rate* is the mean of all mutants "
             "that ran. *Rejected* is the share of the mutants that the validity gate rejected.",
             *_best(rows),

@@ -137,7 +137,7 @@ def schedulers(
         data=Table("schedulers-data", tuple(each_campaign(found, named, compared))),
         notes=(
             found.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
-            f"A failure is a {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
+            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
             f"became of which word; *severe* ones have a score above {SEVERE:g}; *seeds* have at least one failure. "
             "*First failure* is the run. *Severity* and *changes* are means over all mutants; no mutant exceeds the "
             "severity of the title. *BSCov* is of all runs that did not fail. `matched` repeats the severity and the "
