@@ -115,7 +115,7 @@ def test_bad_files(tmp_path: Path, net: Any) -> None:
         system = dc.TfliteSystem(tmp_path / "stateless.tflite", streaming=dc.Streaming(carry={}))
     (run,) = system.run([np.ones((1, 4), np.float32)])
     assert run.trace is None
-    np.testing.assert_allclose(run.output, np.tanh(np.ones(4)), atol=1e-5)
+    np.testing.assert_allclose(run.output, np.tanh(np.ones((1, 4))), atol=1e-5)
 
 
 def test_wrong_use(tmp_path: Path, net: Any) -> None:
