@@ -1,4 +1,4 @@
-"""Draws docs/architecture.svg, the two ways of the data: python docs/architecture_picture.py"""
+"""Draws docs/architecture.svg, how data flow through the package: python docs/architecture_picture.py"""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ ROWS = (
             ("Run", "output, trace, doubt", "trace.py"),
             ("Profile", "projected traces", "abstraction/profile.py"),
             ("AbstractModel", "states, Pr", "abstraction/model.py"),
-            ("Visits", "four sorted sets", "abstraction/visits.py"),
+            ("Visits", "four sorted arrays", "abstraction/visits.py"),
             ("Coverage", "the running total", "coverage.py"),
         ],
     ),
     (
-        "From a spec to what was found",
+        "From a spec to failing tests",
         [
-            ("CampaignSpec", "data, not prose", "campaign/spec.py"),
+            ("CampaignSpec", "the settings, as data", "campaign/spec.py"),
             ("Scheduler", "the next plan", "campaign/scheduler.py"),
             ("Executor", "plan to Executions", "campaign/executors/"),
             ("Verdict", "by the oracle", "campaign/verdict.py"),
-            ("Event", "what happened", "campaign/events.py"),
+            ("Event", "result of one run", "campaign/events.py"),
             ("Store", "the folder", "campaign/store.py"),
-            ("CampaignRecord", "the one reader", "campaign/record.py"),
+            ("CampaignRecord", "reads the folder", "campaign/record.py"),
         ],
     ),
 )
@@ -62,7 +62,7 @@ def picture() -> str:
             lines += box(LEFT + place * step, top, noun, what, file)
             if place:
                 lines.append(arrow(LEFT + place * step - GAP + 2, top + HEIGHT / 2))
-    # The loop: what happened teaches the scheduler.
+    # The loop: the scheduler learns from events.
     scheduler, event, low = LEFT + step + WIDTH / 2, LEFT + 4 * step + WIDTH / 2, 44 + 160 + HEIGHT
     lines.append(
         f'<path d="M{event} {low} v16 H{scheduler} v-13 m-4 6 l4 -6 l4 6" fill="none" stroke="{LINE}" '

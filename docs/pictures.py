@@ -48,7 +48,7 @@ def reached(model: dc.AbstractModel, system: dc.System, texts: list[str]) -> set
 
 
 def state_space() -> str:
-    """The network in the box: where training, ordinary tests and deeper ones took its state."""
+    """The built-in network: the cells that training, ordinary tests and deeper tests visited."""
     system = brackets.load()
     model = dc.profile(system, brackets.training_texts(), components=2, batch_size=256).abstract(40)
     training = set(map(tuple, model.grid.decode(model.states).tolist()))

@@ -1,4 +1,4 @@
-"""What each transformation does to a sentence, to hear and to see: python -m docs.transformation_sounds
+"""The sound and spectrogram of a sentence after each transformation: python -m docs.transformation_sounds
 
 Writes docs/sounds/NAME.ogg and NAME.png for a recording of the built-in recogniser.
 """

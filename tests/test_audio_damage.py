@@ -106,9 +106,7 @@ def test_an_mp3_without_its_table_is_read_whole_or_refused(tmp_path: Path, loud_
     assert b"Xing" in data[:50]
     (tmp_path / "a.mp3").write_bytes(data[data.index(data[:2], 200) :])
     if loud_first:
-        fails(
-            tmp_path / "a.mp3", "it has no table of its length, and goes on after the end that was guessed; convert it"
-        )
+        fails(tmp_path / "a.mp3", "it has no table of its length, and continues after the estimated end; convert it")
     else:
         assert len(Audio.read(tmp_path / "a.mp3")) == pytest.approx(len(sound), abs=2000)
 

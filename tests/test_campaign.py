@@ -326,7 +326,7 @@ def test_ranges_of_kinds_that_are_not_used() -> None:
 
 def test_a_campaign_prints_itself(tmp_path: Path) -> None:
     campaign = toy.campaign(tmp_path)
-    assert repr(campaign) == f"Campaign in {tmp_path}: 64 runs, {len(campaign.failed)} failing tests"
+    assert repr(campaign) == f"Campaign in {tmp_path}: 64 runs, {len(campaign.failed)} failed"
     worst = campaign.failed[0]
     assert str(worst).splitlines()[0] == f"{worst.reference!r} became {worst.output!r} (100%)"
     assert f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}" in str(worst).splitlines()

@@ -106,7 +106,7 @@ def test_the_same_campaign_whatever_the_others_of_a_batch_do(tmp_path: Path) -> 
 def test_systems_that_give_too_few_answers(tmp_path: Path) -> None:
     system = toy.Reader()
     run, system.run = system.run, lambda batch: run(batch)[:-1]  # type: ignore[method-assign]
-    with pytest.raises(dc.InputError, match="gave 11 runs for a batch of 12 inputs: one per input is needed"):
+    with pytest.raises(dc.InputError, match="returned 11 runs for a batch of 12 inputs, not one per input"):
         toy.campaign(tmp_path, system=system)
 
 
@@ -245,7 +245,7 @@ def test_texts_are_needed_only_where_they_are_asked_for(tmp_path: Path) -> None:
 
 def test_an_oracle_that_does_not_fit_says_so(tmp_path: Path) -> None:
     system = Weak(lambda run: replace(run, output=3), part="")
-    with pytest.raises(dc.InputError, match="compares texts, but the system gave a int"):
+    with pytest.raises(dc.InputError, match="compares texts, but the system returned a int"):
         toy.campaign(tmp_path, system=system, oracle=dc.WordErrorRate(above=0.3))
 
 
@@ -274,5 +274,5 @@ def test_the_scores_of_an_oracle_may_be_numbers_of_numpy(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_scores_must_be_finite(tmp_path: Path, value: float) -> None:
-    with pytest.raises(dc.InputError, match=f"gave the score {value}: a finite number is needed"):
+    with pytest.raises(dc.InputError, match=f"returned the score {value}, not a finite number"):
         toy.campaign(tmp_path, oracle=Scores(lambda wrong: value if wrong else 0.0))

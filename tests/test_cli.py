@@ -196,7 +196,7 @@ def test_wrong_files_for_cover(folder: Path) -> None:
         (["--profile", "net.profile"], "give either --profile and --partitions, or --model"),
         (["--model", "net.profile"], "is a profile, but a model is needed"),
         (["--profile", "net.profile", "--partitions", "-1"], "partitions must be at least 1, not -1"),
-        (["--model", "net.profile", "--input-partitions", "5"], "--input-partitions goes with --profile: the file"),
+        (["--model", "net.profile", "--input-partitions", "5"], "--input-partitions needs --profile: the model"),
     ]:
         result = cover(*arguments)
         assert result.exit_code == 2

@@ -130,8 +130,8 @@ def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -
     [
         ("--guide NoCov", "unknown criterion 'NoCov'"),
         ("--guide random,none", "unknown criterion 'none'"),
-        ("--wer-above 0.2 --cer-above 0.2", "do not go together: give one of --wer-above, --cer-above, "),
-        ("--range ChangeSpeed.factor=1,2", "do not go with --mutations"),
+        ("--wer-above 0.2 --cer-above 0.2", "cannot be combined: give one of --wer-above, --cer-above, "),
+        ("--range ChangeSpeed.factor=1,2", "cannot be combined with --mutations"),
         ("--data net.py:nothing", "the data set is empty"),
         ("--data nowhere", "there is no corpus at"),
         ("--mutations net.py:net", "is a BracketNet: a deepcruiser.Mutations is needed"),

@@ -70,19 +70,19 @@ def test_the_preset_with_a_baseline(folder: Path, options: tuple[str, str]) -> N
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        (("--batch-size", "16"), "--paper does not go with --batch-size 16: leave one out, or use 1"),
-        (("--window", "4"), "--paper does not go with --window 4: leave one out, or use 1"),
+        (("--batch-size", "16"), "--paper cannot be combined with --batch-size 16: leave one out, or use 1"),
+        (("--window", "4"), "--paper cannot be combined with --window 4: leave one out, or use 1"),
         (
             ("--scheduler", "rarity"),
-            "--paper does not go with --scheduler rarity: leave one out, or use uniform or decay",
+            "--paper cannot be combined with --scheduler rarity: leave one out, or use uniform or decay",
         ),
-        (("--pick", "thompson"), "--paper does not go with --pick thompson: leave one out, or use uniform"),
-        (("--severity", "mild"), "--paper does not go with --severity mild: leave one out, or use unlimited"),
+        (("--pick", "thompson"), "--paper cannot be combined with --pick thompson: leave one out, or use uniform"),
+        (("--severity", "mild"), "--paper cannot be combined with --severity mild: leave one out, or use unlimited"),
         (
             ("--keep", "coverage+distance"),
-            "--paper does not go with --keep coverage+distance: leave one out, or use coverage or random or none",
+            "--paper cannot be combined with --keep coverage+distance: leave one out, or use coverage or random",
         ),
-        (("--aim", "seeds"), "--aim does not go with --scheduler uniform: leave one out"),
+        (("--aim", "seeds"), "--aim cannot be combined with --scheduler uniform: leave one out"),
     ],
 )
 def test_options_that_contradict_the_preset(folder: Path, option: tuple[str, str], message: str) -> None:
@@ -213,7 +213,7 @@ def test_shares_of_the_data_that_are_not_shares(folder: Path, option: str, value
 def test_exact_is_no_share(folder: Path) -> None:
     result = run("profile", *SPEECH, "--exact", "--pca-share", "0.5", "-o", str(folder / "p.profile"))
     assert result.exit_code == 2
-    assert "--exact does not go with --pca-share 0.5: leave one out" in " ".join(result.stderr.split())
+    assert "--exact cannot be combined with --pca-share 0.5: leave one out" in " ".join(result.stderr.split())
 
 
 def test_a_sample_may_be_in_percent(folder: Path) -> None:

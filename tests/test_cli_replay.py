@@ -52,7 +52,7 @@ def test_replay_from_anywhere(
         assert result.exit_code == 1, result.output
         count = len(failing(campaign))
         assert result.stdout.count("fails as before: the same input, the same answer, the same states") == count
-        assert f"{count} of {count} fail; {count} are the same as before" in result.stdout
+        assert f"{count} of {count} fail; {count} exactly as before" in result.stdout
 
 
 def test_replay_of_single_tests(folder: Path, campaign: Path) -> None:

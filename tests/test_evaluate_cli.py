@@ -131,12 +131,12 @@ def test_ctrl_c_and_on(sounds: Path) -> None:
 
 
 def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "100 seeds were asked for, and 12 of the 12 given are readable: ask for --seeds 12" in refused("rq1")
+    assert "--seeds 100 is too large: only 12 of the 12 inputs are readable; use --seeds 12" in refused("rq1")
     assert "two seeds have the id '00'" in refused("rq2 --seeds 5 --data test/wrong.tsv", output="wrong")
     given = ["evaluate", "rq2", "--seeds", "5", "--system", "evaluated.py:system", "--train", "train", "-o", "wrong"]
     result = CliRunner().invoke(main, [*given, "--data", "test/wrong.tsv"])
     assert result.exit_code == 2
-    assert "5 seeds were asked for, and 0 of the 12 given are answered without an error: give other" in result.stderr
+    assert "--seeds 5 is too large: only 0 of the 12 inputs are answered without an error; give other" in result.stderr
     assert evaluate("configurations", output="mine").exit_code == 0
     assert refused("configurations --seed 3", output="mine").startswith(
         "error: 'mine' was started with different settings: seed"
@@ -169,4 +169,4 @@ def test_the_preset_of_the_paper(sounds: Path) -> None:
     assert dc.Profile.load(sounds / "paper" / "train.profile").origin.fitted_on == 30
     result = evaluate("rq3 --paper --batch-size 4", output="other")
     assert result.exit_code == 2
-    assert "--paper does not go with --batch-size 4: leave one out, or use 1" in result.stderr
+    assert "--paper cannot be combined with --batch-size 4: leave one out, or use 1" in result.stderr

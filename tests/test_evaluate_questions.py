@@ -283,7 +283,7 @@ def test_campaigns_of_minutes_stop_when_their_runs_took_as_long(folder: Path) ->
             assert found["ran"] == whole["ran"][: len(found["ran"])], "the same campaign, cut short"
             assert len(found["ran"]) == 64 or sum(took) >= seconds > sum(took[:-1])
     assert min(lengths) < 64
-    assert f"campaigns of 64 runs or {seconds / 60:g} minutes for each line" in shorter.how
+    assert f"campaigns of 64 runs or {seconds / 60:g} minutes, which differ" in shorter.how
 
 
 def test_budgets() -> None:

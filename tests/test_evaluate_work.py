@@ -157,7 +157,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], s
 
 
 def test_more_seeds_than_there_are(tmp_path: Path) -> None:
-    with pytest.raises(dc.InputError, match="100 seeds were asked for, and 24 of the 24 given are readable"):
+    with pytest.raises(dc.InputError, match="--seeds 100 is too large: only 24 of the 24 inputs are readable"):
         asked(rq1, tmp_path, seeds=100)
     with pytest.raises(dc.InputError, match="mutants must be at least 1 per seed, not 0"):
         asked(rq1, tmp_path, seeds=2, mutants=0)

@@ -113,9 +113,9 @@ def test_warnings_are_printable(tmp_path: Path) -> None:
     [
         ("return [dc.Run({10**5000: 1}) for _ in batch]", 2, "its answer holds a whole number of 16,610 bits"),
         ("raise GeneratorExit", 2, "none of the 2 seeds can be used (2 crash)"),
-        ("return [text for text in batch]", 2, "gave a str for an input: a deepcruiser.Run is needed"),
-        ("return echo(batch)[1:]", 2, "gave 1 runs for a batch of 2 inputs"),
-        ("return None", 2, "gave a NoneType for a batch"),
+        ("return [text for text in batch]", 2, "returned a str for an input, not a deepcruiser.Run"),
+        ("return echo(batch)[1:]", 2, "returned 1 runs for a batch of 2 inputs"),
+        ("return None", 2, "returned a NoneType for a batch"),
         ("sys.exit(0)", 2, "none of the 2 seeds can be used (2 crash)"),
         ("raise NoTextError", 2, "its message cannot be shown"),
         ("return [dc.Run(nested(5000)) for _ in batch]", 2, "its answer is nested more than 50 deep"),

@@ -104,9 +104,9 @@ def test_shrinking_names_the_change_that_is_left() -> None:
 
 
 def test_what_does_not_fail_any_more_is_kept_apart() -> None:
-    gone = Shrunk(LAY[0].number, "does not fail any more", LAY[0].recipe, (), 5, 0, None, 0.0, "")
+    gone = Shrunk(LAY[0].number, "no longer fails", LAY[0].recipe, (), 5, 0, None, 0.0, "")
     found = grouped(Record([*LAY, *DOOR]), {LAY[0].number: gone})
-    assert [(test.number, each.status) for test, each in found.apart] == [(1, "does not fail any more")]
+    assert [(test.number, each.status) for test, each in found.apart] == [(1, "no longer fails")]
     assert found.failing_tests == 11
 
 
@@ -170,7 +170,7 @@ def test_of_several_changes_the_one_that_suffices_alone_in_others_matters() -> N
         unknown.title
         == "'the' not heard when trimmed at both ends 40 dB below the peak and high-passed at 200 Hz: 1 seed"
     )
-    assert unknown.explanation == "1 failing test in which words are wrong and no change is known to suffice alone"
+    assert unknown.explanation == "1 failing test in which words are wrong and no single change is known to cause it"
     (known,) = grouped(Record([both, *alone])).findings
     assert known.cause.change == "HighPassFilter"
     assert known.title.startswith("wrong words (mostly 'the' not heard) when high-passed at ")
@@ -202,21 +202,22 @@ def test_states_that_leave_what_training_visited_are_the_cause() -> None:
     filters: list[Any] = [HighPassFilter(200 + i) for i in range(7)]
     both = record([*filters, Trim(40), Trim(41)])
     (mixed,) = grouped(both).findings
-    assert mixed.title == "wrong words where the states leave what training visited: 9 seeds"
+    assert mixed.title == "wrong words where the states leave the region that training visited: 9 seeds"
     assert (mixed.cause.kind, mixed.cause.region, mixed.cause.symptom[1:]) == ("wrong words", "outside", ("",) * 3)
     assert mixed.explanation == (
-        "9 failing tests in which words are wrong and more of the states are where training never was than in 19 of 20 "
-        "seeds"
+        "9 failing tests in which words are wrong and more of the states are outside the training region than in 19 "
+        "of 20 seeds"
     )
     worst = mixed.worst.test.number
     left = Shrunk(worst, "shrunk", (Trim(41),), (), 9, 1, "open", 2 / 3, "", "after 'b'")
     (named,) = grouped(both, {worst: left}).findings
-    assert named.title == "wrong words where the states leave what training visited, after 'b': 9 seeds"
+    assert named.title == "wrong words where the states leave the region that training visited, after 'b': 9 seeds"
     assert named.id == mixed.id
 
     (one,) = grouped(record(filters)).findings
     assert re.fullmatch(
-        r"wrong words when high-passed at 20\d Hz, where the states leave what training visited: 7 seeds", one.title
+        r"wrong words when high-passed at 20\d Hz, where the states leave the region that training visited: 7 seeds",
+        one.title,
     )
     assert one.cause.change == "HighPassFilter", "the only change that fails there is the better word"
     elsewhere = [_run(20 + i, near, "failed", Trim(40)) for i in range(10)]
@@ -241,7 +242,7 @@ def test_parting() -> None:
     assert found.cell == tuple(b[found.step])
     known = set(map(tuple, model().cells_of_states()["state"].tolist()))
     assert found.known is (found.cell in known)
-    assert f"part at step {found.step} " in str(found)
+    assert f"diverge at step {found.step} " in str(found)
     assert parting(model(), one.traced, one.traced) is None
 
 

@@ -165,7 +165,7 @@ def test_the_doubt_of_a_system_is_a_score_if_it_gives_one() -> None:
     alarm = monitor.check(replace(run, doubt=50.0))
     assert alarm is not None
     assert (alarm.unusual, alarm.steps) == ("doubt", None)
-    assert "doubts its answer by 50" in str(alarm)
+    assert "the system's doubt is 50" in str(alarm)
     assert monitor.check(replace(run, doubt=None)) is None  # taken as usual
     broken = monitor.judge(monitor.step_by_step().reading(doubt=float("nan")))
     assert broken is not None
@@ -259,7 +259,7 @@ def test_another_network_is_refused() -> None:
     wide = dc.Trace(np.zeros((3, 7)), np.zeros((2, 6)))
     with pytest.raises(dc.InputError, match=r"the states have the shape \(7,\), and those profiled 4 numbers each"):
         calibrated().check(dc.Run("", wide))
-    with pytest.raises(dc.InputError, match="2 inputs lead to 2 further states, and 1 were given"):
+    with pytest.raises(dc.InputError, match="2 inputs lead to 2 further states, but 1 were given"):
         calibrated().step_by_step().update(np.zeros((1, 4)), np.zeros((2, 6)))
 
 

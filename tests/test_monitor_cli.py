@@ -109,7 +109,7 @@ def test_states_that_are_not_finite_are_alarms(folder: Path) -> None:
 def test_without_a_calibration_inputs_are_only_sorted(folder: Path) -> None:
     result = deepcruiser("monitor --system watched.py:system --model a.model --data watched.py:live")
     assert result.exit_code == 0, result.output
-    assert "none can raise an alarm, since --calibrate or --monitor is missing" in result.stdout
+    assert "without --calibrate or --monitor, none raises an alarm" in result.stdout
     assert {line.split()[-1] for line in result.stdout.splitlines()[3:7]} == {"30", "31", "32", "33"}
 
 

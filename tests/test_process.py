@@ -137,8 +137,8 @@ def test_a_doubt_is_optional(program: list[str]) -> None:
         ("{}", r"but must answer"),
         ('{"text": "a", "output": 1}', r"but must answer"),
         ("error", r"could not run an input: too short"),
-        ('doubt "low"', r"gave the doubt 'low', but it must be a number"),
-        ("doubt true", r"gave the doubt True, but it must be a number"),
+        ('doubt "low"', r"returned the doubt 'low', but it must be a number"),
+        ("doubt true", r"returned the doubt True, but it must be a number"),
         ("other id", r"answered input 7, but input 0 was next"),
         ("elsewhere", r"outside.npy', which is not in the folder of the batch"),
         ("states objects", r"which is not a readable .npy file"),
@@ -320,7 +320,7 @@ def test_the_command_line(program: list[str], tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(other)
     result = CliRunner().invoke(main, ["replay", "../run"])
     assert result.exit_code == 1, result.output
-    assert "are the same as before in everything compared" in result.output
+    assert "exactly as before" in result.output
     assert "states are not compared" not in result.output
     monkeypatch.chdir(tmp_path)
     result = CliRunner().invoke(main, [*given[:-1], "guided", "--runs", "8"])

@@ -146,7 +146,7 @@ def test_what_is_typed_comes_first_and_replaces_what_does_not_go_with_it(here: P
         sound(here / "tests" / "a.wav")
         assert message in deepcruiser("cover", *typed).stderr
     assert "give one of" not in deepcruiser("fuzz", "--disagreement").stderr
-    assert "do not go with" not in deepcruiser("fuzz", "--mutations", "text").stderr
+    assert "cannot be combined with" not in deepcruiser("fuzz", "--mutations", "text").stderr
 
 
 @pytest.mark.parametrize(("name", "tests"), [("text_classifier", "texts"), ("series_monitor", "signals")])

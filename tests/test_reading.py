@@ -74,7 +74,7 @@ CRAFTED: dict[str, tuple[str, Any, str]] = {
     "no partitions": ("partitions", lambda a: a * 0, "partitions must be at least 1"),
     "axes that are too long": ("states_axes", lambda a: a * 2, "not of length 1"),
     "variances that do not add up": ("states_variances", lambda a: a * [1, 1, 0.1], "do not add up"),
-    "a mean that is not finite": ("inputs_mean", lambda a: a * np.nan, "than finite numbers"),
+    "a mean that is not finite": ("inputs_mean", lambda a: a * np.nan, "not finite numbers"),
     "an origin of another kind": ("about", {"origin": {"traces": 1}}, "Origin"),
     "more steps": ("about", {"origin": {"state_name": "", "network": "", "data": "0" * 32, "traces": 40, "steps": 1,
                                         "fitted_on": 40}}, "in 1 steps"),

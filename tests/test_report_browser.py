@@ -216,7 +216,7 @@ def test_the_path_follows_the_sound_and_the_steps(opened: Callable[[str], Any], 
     path = page_data(pages["sounds"])["failures"][0]["path"]
     steps = len(path["test"]["cells"]) - 1
     eventually(lambda: browser.find_elements("css selector", ".trace canvas"))
-    assert f"They part at step {path['parting']}, " in texts(browser, ".trace .answer")[0]
+    assert f"They diverge at step {path['parting']}, " in texts(browser, ".trace .answer")[0]
     assert step_of(browser).startswith(f"step {path['parting']} of {steps}, ")
     slider = find(browser, ".trace input[type=range]")
     set_step = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))"
@@ -251,7 +251,7 @@ def test_the_path_of_a_text_is_played_and_its_symbols_shown(opened: Callable[[st
     assert (step_of(browser), texts(browser, symbol)) == (f"step 2 of {len(text)}", [text[1]])
     place = texts(browser, ".trace > .answer")[0]
     parting = browser.execute_script(f"return {worst}.path.parting")
-    assert f"They part at step {parting}, in cell (" in place
+    assert f"They diverge at step {parting}, in cell (" in place
     assert f"after “{text[:parting][-20:]}”" in place
     find(browser, back).click()
     assert (step_of(browser), texts(browser, symbol)) == (f"step 1 of {len(text)}", [text[0]])

@@ -37,7 +37,7 @@ def test_text_classifier(tmp_path: Path) -> None:
     said = run("text_classifier", "--runs", 160, "--output", tmp_path / "run")
     right, of = numbers(r"(\d+) of (\d+) new sentences are classified correctly", said)
     assert right > of / 2
-    runs, failed = numbers(r"(\d+) runs, (\d+) failing tests", said)
+    runs, failed = numbers(r"(\d+) runs, (\d+) failed", said)
     assert runs == 160
     assert failed > 0, "capitals, typos and fillers are its weakness"
     assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
@@ -49,7 +49,7 @@ def test_series_monitor(tmp_path: Path) -> None:
     said = run("series_monitor", "--runs", 320, "--output", tmp_path / "run")
     right, of = numbers(r"(\d+) of (\d+) new recordings are classified correctly", said)
     assert right > 0.8 * of
-    runs, failed = numbers(r"(\d+) runs, (\d+) failing tests", said)
+    runs, failed = numbers(r"(\d+) runs, (\d+) failed", said)
     assert runs == 320
     assert failed > 0, "other heights and lost samples are its weakness"
     assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)

@@ -148,7 +148,9 @@ def test_a_whole_campaign_on_windows(rng: np.random.Generator, tmp_path: Path) -
 
 def test_windows_that_are_none() -> None:
     encoder = dc.TorchSystem(Encoder().eval(), windows=lambda value: [])
-    with pytest.raises(dc.InputError, match="windows= made none of input 0 of the batch: at least one is needed"):
+    with pytest.raises(
+        dc.InputError, match="windows= returned no window for input 0 of the batch; it must return at least one"
+    ):
         encoder.run([np.zeros((4, SIZE), np.float32)])
     with pytest.raises(dc.InputError, match="windows must be a function, not 5"):
         dc.TorchSystem(Encoder().eval(), windows=5)  # type: ignore[arg-type]

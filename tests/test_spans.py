@@ -50,7 +50,7 @@ def test_when_it_fails() -> None:
         assert oracle.fails(oracle.score([(0.0, 2.0)], output)) is fails
     assert not oracle.fails(oracle.score([], []))
     assert oracle.fails(oracle.score([], [(0, 1)]))
-    assert oracle.name == "spans that overlap below 0.5"
+    assert oracle.name == "overlap of spans below 0.5"
     assert oracle.reference("a text", [(0, 1)]) == [(0, 1)], "a text says nothing of spans"
 
 
@@ -175,7 +175,7 @@ def test_a_campaign_of_a_detector(tmp_path: Path) -> None:
 def test_wrong_options(tmp_path: Path) -> None:
     common = ["fuzz", "--system", "brackets", "--model", "none", "-o", str(tmp_path / "run"), "--spans-below"]
     for more, said in (
-        (["0.5", "--disagreement"], "do not go together: give one of --wer-above, --cer-above, "),
+        (["0.5", "--disagreement"], "cannot be combined: give one of --wer-above, --cer-above, "),
         (["0.5", "--against", "text"], "--spans-below compares with the answer to the seed"),
         (["1.5"], "below must be above 0 and at most 1, not 1.5"),
     ):

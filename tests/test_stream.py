@@ -202,7 +202,7 @@ def test_a_system_that_forgets_an_input() -> None:
         def run(self, batch: Sequence[Any]) -> list[dc.Run]:
             return super().run(batch)[1:]
 
-    with pytest.raises(dc.InputError, match="gave 8 runs for a batch of 9 inputs"):
+    with pytest.raises(dc.InputError, match="returned 8 runs for a batch of 9 inputs"):
         dc.profile(Forgetful(), arrays(9), exact=True)
 
 

@@ -302,4 +302,4 @@ def test_wrong_limits_are_refused() -> None:
     with pytest.raises(dc.InputError, match=r"--tolerance 'small' is not a number; use 0.1, or 5% for a relative one"):
         spec_from(system="a.py:b", tolerance="small")
     result = CliRunner().invoke(main, ["fuzz", "--system", "x", "-o", "y", "--tolerance", "1", "--sdr-below", "3"])
-    assert "--tolerance and --sdr-below do not go together: give one of --wer-above" in result.output.replace("\n", " ")
+    assert "--tolerance and --sdr-below cannot be combined: give one of --wer-above" in result.output.replace("\n", " ")

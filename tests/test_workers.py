@@ -158,7 +158,7 @@ def test_the_command_makes_everything_anew_in_its_workers(tmp_path: Path) -> Non
         assert result.exit_code in (0, 1), result.output
     assert toy.rows(tmp_path / "2") == toy.rows(tmp_path / "0")
     result = run(*common, "--workers", "3", "-o", str(tmp_path / "2"))
-    assert "note: with this window 2 of 3 workers have work; --window 96 gives all of them work" in result.output
+    assert "note: this window keeps only 2 of 3 workers busy; --window 96 keeps all of them busy" in result.output
 
 
 def test_a_program_that_ends_while_its_workers_start_prints_nothing() -> None:

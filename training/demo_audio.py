@@ -53,7 +53,7 @@ BITS_PER_SECOND = 30_000
 
 @dataclass(frozen=True)
 class Said:
-    """One utterance as it would be shipped: its text, its voice, and its file."""
+    """An utterance as it would be shipped: its text, its voice, and its file."""
 
     text: str
     voice: Voice
@@ -129,7 +129,7 @@ def has_same_letters(text: str, heard: str) -> bool:
 
 
 def choose(rng: np.random.Generator, tried: list[Said], perfect: list[bool]) -> list[Said]:
-    """The seeds, as the module says."""
+    """The seeds, chosen as the module's docstring says."""
     chosen: dict[str, Said] = {}
     by_text: dict[str, list[int]] = {}
     for number in rng.permutation(len(tried)):

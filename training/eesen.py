@@ -143,7 +143,7 @@ def write_list(samples: list[Sample], folder: Path) -> None:
 
 
 def error_rates(run: Path, samples: list[Sample]) -> dict[str, float]:
-    """The errors of the finished file, read as anyone would."""
+    """The error rates of the finished file, loaded as a user would."""
     system = EesenSystem(run / "final.nnet", units=run / "units.txt", features=RECIPE)
     said = [sample.text or "" for sample in samples]
     heard = [

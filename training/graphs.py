@@ -1,4 +1,4 @@
-"""The network's way there and back as CUDA graphs.
+"""The network's forward and backward passes as CUDA graphs.
 
 An LSTM is thousands of small kernels, which take longer to launch than to run. For every shape of a batch they are
 recorded once, and replayed as one. Batches must come in few shapes for that: see pool.py.

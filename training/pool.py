@@ -65,7 +65,7 @@ class Pool:
         return float(self.seconds[share].sum()) / 3600
 
     def batch(self, utterances: list[Utterance]) -> Batch:
-        """Padded to whole seconds: of a few shapes that come again, cuDNN and cuFFT know the best way."""
+        """A batch padded to whole seconds, so that cuDNN and cuFFT see only a few shapes and cache their plans."""
         longest = math.ceil(max(each.seconds for each in utterances)) * RATE
         lengths = torch.tensor([each.samples for each in utterances])
         starts = sent(torch.tensor([each.start for each in utterances]), self.device)

@@ -32,7 +32,7 @@ SPEAKERS = (re.compile(r"^(\d+)-\d+-\d+$"), re.compile(r"^[a-z]+\d+-(\w+)-b$"))
 
 
 def speaker(sample: Sample) -> str:
-    """Who speaks, or what is said where the file does not tell."""
+    """The speaker, or the text if the file does not name one."""
     for pattern in SPEAKERS:
         if found := pattern.match(sample.id):
             return found[1]

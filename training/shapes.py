@@ -1,4 +1,4 @@
-"""The networks that can be trained: the one in the box, and one of the shape of Mozilla DeepSpeech."""
+"""The networks that can be trained: the built-in one, and one in the shape of Mozilla DeepSpeech."""
 
 from __future__ import annotations
 

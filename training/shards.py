@@ -1,4 +1,4 @@
-"""Speech as training reads it: files of 16 kHz samples end to end, each with a list of what is where."""
+"""Speech stored for training: files of 16 kHz samples end to end, each with a list of its utterances."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OUTPUTS = np.array([ALPHABET.find(chr(code)) for code in range(128)])
 
 @dataclass(frozen=True)
 class Utterance:
-    """Where one utterance lies in its file, and what is said; `voice` is a speaker or a synthetic voice."""
+    """The position of an utterance in its file, and its text; `voice` is a speaker or a synthetic voice."""
 
     id: str
     text: str
@@ -33,7 +33,7 @@ class Utterance:
 
 
 def write_shard(path: Path, utterances: Iterable[tuple[str, str, str, npt.NDArray[np.int16]]]) -> float:
-    """Write (id, text, voice, samples) as `path`.npy and `path`.json, the list last: who finds it finds all. Hours."""
+    """Write (id, text, voice, samples) as `path`.npy and `path`.json, the list last; returns the hours of speech."""
     listed: list[Utterance] = []
     parts = [np.zeros(0, np.int16)]
     start = 0

@@ -1,4 +1,4 @@
-"""Changes to a batch of speech in training, all on the GPU: rooms, noise, other talkers, other throats, gaps."""
+"""Augmentation of a batch of speech on the GPU: rooms, noise, other talkers, vocal tracts, gaps."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Sounds:
         return self.noises[which, places]
 
     def frames(self, frames: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-        """Another tempo, and the mel bins moved as by a longer or shorter throat; counts are on the CPU."""
+        """Another tempo, and mel bins shifted as by a longer or shorter vocal tract; counts are on the CPU."""
         rows, longest, bins = frames.shape
         chosen = torch.from_numpy(self.rng.uniform(*TEMPO, rows).astype(np.float32))
         changed = (counts / chosen).long().clamp(min=1)

@@ -1,4 +1,4 @@
-"""What the synthetic voices say: sentences of books and lists, spelled names, numbers, orders to machines."""
+"""Texts for the synthetic voices: sentences of books and lists, spelled names, numbers, commands to machines."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def letters(rng: np.random.Generator, words: list[str]) -> str:
 
 
 def made_up(rng: np.random.Generator, words: list[str]) -> str:
-    """A text by rule: numbers, dates, spelled words, orders to a house."""
+    """A generated text: numbers, dates, spelled words, commands to a house."""
 
     def some(of: list[str]) -> str:
         return str(rng.choice(of))

@@ -48,7 +48,7 @@ TELL_SECONDS = 120.0
 
 
 def learning(step: int, progress: float, stage: int) -> float:
-    """The rate of learning: warm up, hold, fall as a cosine to nothing."""
+    """The learning rate: warm up, hold, fall as a cosine to zero."""
     fall = max(0.0, (progress - HOLD[stage]) / (1 - HOLD[stage]))
     return RATES[stage] * min(1.0, (step + 1) / WARM_STEPS[stage]) * 0.5 * (1 + math.cos(math.pi * min(1.0, fall)))
 
@@ -83,7 +83,7 @@ def ctc(scores: Tensor, steps: Tensor, batch: Batch) -> Tensor:
 
 @torch.no_grad()
 def heard(net: Any, batch: Batch) -> list[str]:
-    """What the network writes for a batch, greedily."""
+    """The greedy transcripts of a batch."""
     frames, counts = normalised(*log_mel(batch.waves, batch.lengths.to(batch.waves.device)))
     scores = Scores(net)(frames, counts)[0]
     texts: list[str] = ctc_greedy(scores.float(), ALPHABET, blank=BLANK, lengths=net.steps_of(counts))

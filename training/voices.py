@@ -1,4 +1,4 @@
-"""The free voices of espeak-ng, flite and festival, each called as the program it is."""
+"""The free voices of espeak-ng, flite and festival, each run as a program."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FESTIVAL = ("kal_diphone", "ked_diphone", "cmu_us_slt_arctic_hts")
 
 @dataclass(frozen=True)
 class Voice:
-    """A voice with its manner: `pace` above 1 is slower, `pitch` in the measure of its program (1 is its own)."""
+    """A voice with its settings: `pace` above 1 is slower, `pitch` in the unit of its program (1 is its own)."""
 
     program: str
     name: str
@@ -48,7 +48,7 @@ def draw(rng: np.random.Generator) -> Voice:
 
 
 def say(voice: Voice, texts: Sequence[str], folder: Path) -> list[Audio | None]:
-    """Each text as that voice says it; None where the program gave nothing. `folder` is for its files."""
+    """Each text as that voice says it; None if the program failed. `folder` is for its files."""
     paths = [folder / f"{number}.wav" for number in range(len(texts))]
     for path in paths:
         path.unlink(missing_ok=True)
@@ -78,7 +78,7 @@ def _scheme(voice: Voice, texts: Sequence[str], paths: Sequence[Path]) -> str:
 
 
 def _run(command: list[str], written: str = "") -> None:
-    """What goes wrong for one text is not worth stopping for: its file is missing then."""
+    """Errors for one text do not stop the rest: its file is then missing."""
     try:
         subprocess.run(command, input=written.encode(), capture_output=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:

@@ -61,7 +61,7 @@ def word_errors(reference: Any, output: Any) -> list[str]:
 
 
 def aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
-    """Runs of words of two texts that belong together, in order; one of a pair is empty where words are missing."""
+    """Runs of words of two texts that belong together, in order; one of a pair is empty if words are missing."""
     (chunks,) = jiwer.process_words(" ".join(before), " ".join(after)).alignments
     return [(before[c.ref_start_idx : c.ref_end_idx], after[c.hyp_start_idx : c.hyp_end_idx]) for c in chunks]
 

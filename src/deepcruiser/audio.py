@@ -51,8 +51,8 @@ RUN_UP_SECONDS = 1.0
 class Audio:
     """One channel of audio: float32 samples, full scale at -1 and 1, and their rate in Hz.
 
-    Any floating-point array is converted; values beyond full scale are kept. The samples may share memory with the
-    array that was given, so treat them as read-only.
+    Any floating-point array is converted; values beyond full scale are kept. The samples may share memory with that
+    array, so treat them as read-only.
     """
 
     samples: npt.NDArray[np.floating[Any]]
@@ -79,7 +79,7 @@ class Audio:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, offset: float = 0.0, duration: float | None = None) -> Audio:
-        """Read a WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file, or `duration` seconds of it from `offset` on.
+        """Read a WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file, or `duration` seconds of it starting at `offset`.
 
         The rate is the file's own; channels are averaged. The content decides the format, not the suffix. A truncated
         or contradictory WAV, FLAC or Ogg file is refused; MP3 files do not say how long they should be.
@@ -104,7 +104,7 @@ class Audio:
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write a .wav (32-bit float, every sample kept) or a .flac (24 bits, clipped to full scale).
 
-        The file appears whole or not at all, and the same audio gives the same bytes.
+        The file is written completely or not at all, and the same audio gives the same bytes.
         """
         path = Path(path)
         if path.suffix.lower() not in ENCODINGS:
@@ -211,7 +211,7 @@ def _lack(file: Any, raw: BinaryIO, read: int, promised: int) -> str:
         # The length may be a guess. libsndfile stops there even if more frames follow, which start with 0xff.
         size = os.fstat(raw.fileno()).st_size
         more = file.tell() == file.frames and raw.read(1) == b"\xff" and size - raw.tell() > size / 10
-        return "it has no table of its length, and goes on after the end that was guessed; convert it" if more else ""
+        return "it has no table of its length, and continues after the estimated end; convert it" if more else ""
     unknown = file.frames == sys.maxsize  # in a FLAC that was written to a pipe
     return "" if unknown or read >= promised else f"it is cut short, with {read} samples out of {promised}"
 

@@ -20,8 +20,8 @@ class RayWorkers(Workers[Held]):
     """Actors of a Ray cluster. Each calls `load` with its number and holds what that returns.
 
     `address` is "auto" for the cluster that this machine belongs to, or HOST:PORT. By default there is a worker for
-    each CPU of the cluster; with `on_gpus`, for each CPU of its nodes with GPUs, which their workers share. A node
-    that is lost costs the work that it had not finished, which other workers do again.
+    each CPU of the cluster; with `on_gpus`, for each CPU of its nodes with GPUs, which their workers share. If a node
+    is lost, other workers do its unfinished work again.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ NewVisits = tuple[IntArray, ...]
 class Coverage:
     """How much of a model a growing set of tests covers under one criterion.
 
-    `gain` and `add` cost what the trace itself visits, however much has been covered before.
+    The cost of `gain` and `add` depends on what the trace visits, not on what was covered before.
     """
 
     def __init__(self, model: AbstractModel, criterion: Criterion) -> None:
@@ -54,7 +54,7 @@ class Coverage:
             self._mark(new, False)
 
     def add(self, trace: Trace | Visits) -> bool:
-        """Count the trace as tested; whether it visits anything that no trace before it did."""
+        """Add the trace; returns whether it visits anything that no trace before it did."""
         new = self._new(trace)
         if not any(map(len, new)):
             return False
@@ -176,7 +176,7 @@ class CoverageReport:
 
     @property
     def hint(self) -> str:
-        """What to check where the data are far from those profiled; empty where they are not."""
+        """What to check if the data are far from the profiled ones; otherwise empty."""
         if self.known >= NEAR:
             return ""
         return (
@@ -247,7 +247,7 @@ def cover(
 def _visit(
     model: AbstractModel, inspect: Callable[[str, Run], None] | None, names: list[str], runs: list[Run]
 ) -> Callable[[], list[tuple[IntArray, ...] | None]]:
-    """What a batch visits, beside its first run."""
+    """The visits of a batch, and its first run."""
     visits, rest = model.start_visits([run.traced for run in runs], names), [None] * (len(runs) - 1)
     if inspect is not None:
         for name, run in zip(names, runs, strict=True):

@@ -29,9 +29,9 @@ Seen = tuple[BoolArray, ...]
 class Criterion:
     """A coverage criterion: `criterion(model, traces)` is the share of the model that the traces cover, 0 to 1.
 
-    `required` is the weight of each item of M, and `visited` says which of them T visited. Where an item takes more
-    than one visit, as in WICov, `visited` has an array for each kind of visit and `takes` says which visit of each
-    kind the items take; an item is covered once T has made them all. `cells` are the cells that make up the items.
+    `required` is the weight of each item of M, and `visited` says which of them T visited. If an item needs more than
+    one visit, as in WICov, `visited` has an array for each kind of visit and `takes` says which visit of each kind the
+    items need; an item is covered once T has made them all. `cells` are the cells that make up the items.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Criterion:
         return self.value(model, seen)
 
     def nothing(self, model: AbstractModel) -> Seen:
-        """What T has visited before the first test: a mask for each kind of visit."""
+        """The empty visits of T before the first test: a mask for each kind of visit."""
         if self.takes is None:
             return (np.zeros(len(self.required(model)), bool),)
         return tuple(np.zeros(visit.max(initial=-1) + 1, bool) for visit in self.takes(model))
@@ -66,7 +66,7 @@ class Criterion:
         return complete
 
     def value(self, model: AbstractModel, seen: Seen) -> float:
-        """The weight of what is covered over the weight of all; 0 where M requires nothing."""
+        """The weight of the covered items over the weight of all; 0 if M requires nothing."""
         weights = self.required(model)
         covered = float(weights[self.covered(model, seen)].sum())
         return covered / float(weights.sum()) if covered else 0.0
@@ -136,8 +136,8 @@ FIVE = (BSCov, SBCov(2), BTCov, ISCov, WICov)
 def literal_iscov(model: AbstractModel, traces: Iterable[Trace]) -> float:
     """Input space coverage as the paper prints it: sum over s in S_T n S_M of |X_T(s)|  /  sum over s of |X_M(s)|.
 
-    X_T(s) is not cut with X_M(s) there, so inputs that training never saw in s count as well, and the value can
-    exceed 1. `ISCov` is the criterion with the cut.
+    X_T(s) is not cut with X_M(s) there, so inputs that training never saw in s count as well, and the value can exceed
+    1. `ISCov` is the criterion with the cut.
     """
     pairs = [np.empty((0, 2), np.int64)]
     for trace in traces:

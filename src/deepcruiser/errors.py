@@ -41,11 +41,11 @@ class FileError(DeepCruiserError):
 
 
 class MismatchError(DeepCruiserError):
-    """Two things that were given together do not belong together."""
+    """Two arguments do not belong together, such as a system and the model of another system."""
 
 
 def reason(error: BaseException) -> str:
-    """Why reading or writing failed, in lower case, to end a message with: "no such file or directory"."""
+    """The reason why reading or writing failed, in lower case for the end of a message: "no such file or directory"."""
     return (getattr(error, "strerror", None) or str(error)).lower()
 
 
@@ -71,7 +71,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_warnings() -> Callable[..., str]:
-    """Let no warning that quotes a name or a file obey it in a terminal from now on; how warnings looked before."""
+    """Escape control characters in all warnings from now on; returns how warnings were shown before."""
     before = warnings.formatwarning
     warnings.formatwarning = lambda *args, **options: printable_lines(before(*args, **options))
     return before

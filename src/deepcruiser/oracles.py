@@ -1,4 +1,4 @@
-"""When an answer is a failure: what it is compared with, and how far from that it may be.
+"""Oracles decide whether an answer is a failure: what it is compared with, and how far it may differ.
 
 An oracle compares the system's answer to a mutant with a reference, which is the same for a seed and all its mutants,
 since a transformation keeps the meaning. Crashes, time-outs and answers that are not finite fail by themselves.
@@ -24,12 +24,10 @@ Against = Literal["text", "output"]
 
 
 class Oracle(Protocol):
-    """What decides whether an answer is a failure.
-
-    An oracle whose reference does not stay the same, since transformations move it, also has a method
-    `follow(reference, seed, recipe, mutant)`, which gives it as it is for a mutant (or for the seed, whose recipe is
-    empty): see `SpanDisagreement`. One that knows how near an answer is to failing may have a method
-    `distance(reference, run)`, the greater the nearer.
+    """What decides whether an answer is a failure.  An oracle whose reference does not stay the same, since
+    transformations move it, also has a method `follow(reference, seed, recipe, mutant)`, which gives it as it is for a
+    mutant (or for the seed, whose recipe is empty): see `SpanDisagreement`. One that knows how near an answer is to
+    failing may have a method `distance(reference, run)`, the greater the nearer.
     """
 
     @property
@@ -38,11 +36,11 @@ class Oracle(Protocol):
         ...
 
     def reference(self, text: Any, output: Any) -> Any:
-        """What mutants of a seed are compared with, given its text or label, if it has one, and the answer to it."""
+        """What the mutants of a seed are compared with: its text or label, if it has one, or the answer to it."""
         ...
 
     def score(self, reference: Any, output: Any) -> float:
-        """How far an answer is from the reference, 0 where they agree."""
+        """How far an answer is from the reference, 0 if they agree."""
         ...
 
     def fails(self, score: float) -> bool:
@@ -51,7 +49,7 @@ class Oracle(Protocol):
 
 
 def distance(oracle: Oracle, reference: Any, run: Run) -> float | None:
-    """How near an answer is to failing, the greater the nearer: what a scheduler follows while failures are rare.
+    """How near an answer is to failing, the greater the nearer; guides a scheduler while failures are rare.
 
     That of the oracle's own method `distance(reference, run)`, if it has one. Otherwise the loss of the reference by
     the scores, else the doubt, else the oracle's score. Six digits are kept, so that the last bits of a network's
@@ -110,7 +108,7 @@ class _ErrorRate:
 
 @dataclass(frozen=True)
 class WordErrorRate(_ErrorRate):
-    """Fail when the wrong words exceed a share of the reference's words.
+    """Fail if the wrong words exceed a share of the reference's words.
 
     A reference without words counts as one word long: an empty answer to it scores 0, any other answer 1 per word.
 
@@ -130,7 +128,7 @@ class WordErrorRate(_ErrorRate):
 
 @dataclass(frozen=True)
 class CharacterErrorRate(_ErrorRate):
-    """Fail when the wrong characters exceed a share of the reference's characters.
+    """Fail if the wrong characters exceed a share of the reference's characters.
 
     A reference without characters counts as one character long. `against` and `normalise` are as for `WordErrorRate`.
     """
@@ -172,7 +170,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class SpanDisagreement:
-    """Fail when spans of time (of speech, of anything) overlap with those found in the seed by less than `below`.
+    """Fail if the overlap of time spans (of speech, of anything) with those in the seed is below `below`.
 
     An answer is a list of pairs (start, end) in seconds, as `deepcruiser.spans` gives it. The overlap is intersection
     over union, in time; two answers without spans overlap entirely. The reference is the system's answer to the seed,
@@ -187,13 +185,13 @@ class SpanDisagreement:
 
     @property
     def name(self) -> str:
-        return f"spans that overlap below {self.below:g}"
+        return f"overlap of spans below {self.below:g}"
 
     def reference(self, text: Any, output: Any) -> Any:
         return output
 
     def follow(self, reference: Any, seed: Any, recipe: Sequence[Any], mutant: Any) -> Any:
-        """Where the reference lies in a mutant that was made of the seed by the recipe."""
+        """The spans of the reference in a mutant that was made from the seed by the recipe."""
         if not recipe:
             return reference
         times, length = _spans(reference), getattr(mutant, "seconds", np.inf)
@@ -272,27 +270,27 @@ def _spans(answer: Any) -> npt.NDArray[np.float64]:
 
 
 def check_against(against: Any) -> None:
-    """Refuse a word for what is compared with that is unknown."""
+    """Refuse an unknown value of `against`."""
     if against not in (None, "text", "output"):
         raise InputError(f"against must be 'text', 'output' or None, not {against!r}")
 
 
 def compared(against: Against | None, text: Any, output: Any) -> Any:
-    """The seed's text or the answer to it, whichever is compared with."""
+    """The seed's text or the answer to it, depending on `against`."""
     if against == "text" and text is None:
         raise InputError("a seed has no text to compare with: give texts, or compare against='output'")
     return output if against == "output" or text is None else text
 
 
 def against_words(against: Against | None) -> str:
-    """What is compared with, for the name of an oracle."""
+    """The words for `against` in the name of an oracle."""
     return f" (against the {against})" if against else ""
 
 
 def _text(text: Any) -> str:
     if not isinstance(text, str):
         raise InputError(
-            f"an error rate compares texts, but the system gave a {type(text).__name__}: let it transcribe, "
+            f"an error rate compares texts, but the system returned a {type(text).__name__}: let it transcribe, "
             "or use Disagreement"
         )
     return text

@@ -40,7 +40,7 @@ def is_watched() -> bool:
 
 @contextmanager
 def watching(*, quiet: bool = False) -> Iterator[Watch]:
-    """A function that shows the progress of a pass over data: as a bar where one is seen, else as lines."""
+    """A function that shows the progress of a pass over data: as a bar if somebody sees it, otherwise as lines."""
     if quiet:
         yield lambda _: None
     elif is_watched():
@@ -59,7 +59,7 @@ def watching(*, quiet: bool = False) -> Iterator[Watch]:
 
 @contextmanager
 def watching_share() -> Iterator[Callable[[str, float | None], None]]:
-    """A function that shows a text, and a share of 1 as a bar; nothing where nobody sees it."""
+    """A function that shows a text and a share of 1 as a bar; shows nothing if nobody sees it."""
     if not is_watched():
         yield lambda text, share: None
         return

@@ -110,7 +110,7 @@ class SuiteItem(pytest.Item):
 
 
 class StillFailingError(AssertionError):
-    """A test of a suite fails: what was expected, and what came."""
+    """A test of a suite fails: the expected and the actual answer."""
 
     def __init__(self, case: Case, kind: str, output: Any, score: float) -> None:
         got = f"{output!r} (score {score:.2f})" if kind == "wrong" else f"{kind}: {output}"

@@ -97,7 +97,7 @@ class Trace:
         return tuple(parts)
 
     def with_outputs(self, outputs: Any) -> Trace:
-        """The trace with `outputs` where they are a row of numbers for each step, and as it is where they are not."""
+        """The trace with `outputs` if they are a row of numbers for each step; otherwise the trace as it is."""
         if (
             not (isinstance(outputs, np.ndarray) or is_tensor(outputs))
             or outputs.ndim != 2
@@ -140,9 +140,9 @@ class Scores:
 class Run:
     """The result for one input: the system's output (a text, a label, an array), its trace, and its doubt.
 
-    A system that does not show its states gives no trace; it can be fuzzed, but not profiled. `doubt` is higher when
-    the system is less sure of its output (see `deepcruiser.decoding.scores`). It is None where it is unknown, and a
-    NaN or infinite value becomes None. With `scores`, a campaign knows how far an answer is from failing.
+    A system that does not show its states returns no trace; it can be fuzzed, but not profiled. `doubt` is higher when
+    the system is less sure of its output (see `deepcruiser.decoding.scores`). It is None if it is unknown, and a NaN or
+    infinite value becomes None. With `scores`, a campaign knows how far an answer is from failing.
     """
 
     output: Any
@@ -163,10 +163,10 @@ class Run:
 
     @property
     def traced(self) -> Trace:
-        """The trace; an error where there is none."""
+        """The trace; raises an error if there is none."""
         if self.trace is None:
             raise InputError(
-                "the system gave an output without states, so nothing can be profiled, covered or guided: let it give "
+                "the system returned an output without states, so nothing can be profiled, covered or guided: return "
                 "states, or fuzz it without a model and with guide='none' or 'random'"
             )
         return self.trace
@@ -187,14 +187,14 @@ class System(Protocol):
 
 
 def checked_runs(system: object, runs: Any, inputs: int) -> list[Run]:
-    """What a system gave for a batch, after checking that it is one `Run` for each input."""
+    """What a system returned for a batch, after checking that it is one `Run` for each input."""
     if not isinstance(runs, Sequence):
-        raise InputError(f"{system!r} gave a {type(runs).__name__} for a batch: a list of one Run per input is needed")
+        raise InputError(f"{system!r} returned a {type(runs).__name__} for a batch, not a list of one Run per input")
     for run in runs:
         if not isinstance(run, Run):
-            raise InputError(f"{system!r} gave a {type(run).__name__} for an input: a deepcruiser.Run is needed")
+            raise InputError(f"{system!r} returned a {type(run).__name__} for an input, not a deepcruiser.Run")
     if len(runs) != inputs:
-        raise InputError(f"{system!r} gave {len(runs)} runs for a batch of {inputs} inputs: one per input is needed")
+        raise InputError(f"{system!r} returned {len(runs)} runs for a batch of {inputs} inputs, not one per input")
     return list(runs)
 
 

@@ -23,7 +23,7 @@ _MOST = 1e9
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Fail when a number of the answer is further than `limit` from the reference: for regressors.
+    """Fail if a number of the answer differs from the reference by more than `limit`; for regression.
 
     With `relative`, the largest difference is divided by the largest number of the reference. Answers are numbers or
     arrays of one shape; a seed's right answer may be a number, an array, or a text that is a number.
@@ -63,7 +63,7 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class SignalToDistortion:
-    """Fail when the signal-to-distortion ratio of an enhanced sound is below `below_db`.
+    """Fail if the signal-to-distortion ratio of an enhanced sound is below `below_db`.
 
     A seed is a pair of the noisy sound and the clean one. Everything that is done to the noisy sound is done to the
     clean one too, except adding noise. The ratio does not depend on the volume of the answer (SI-SDR). Use only
@@ -113,7 +113,7 @@ class SignalToDistortion:
 
 @dataclass(frozen=True)
 class Keywords:
-    """Fail when one of some words is missed, or is heard where it was not said; or when one of some slots is wrong.
+    """Fail if one of some words is missed, or heard where it was not said; or if one of some slots is wrong.
 
     `names` are words or phrases if the answers are texts, and slots if they are dictionaries: the others do not matter.
     The score is the number of keywords missed and wrongly heard, or of wrong slots, over those of the reference.
@@ -131,7 +131,7 @@ class Keywords:
 
     @property
     def name(self) -> str:
-        return f"a missed or wrong one of {', '.join(self.names)}{against_words(self.against)}"
+        return f"missed or wrong: {', '.join(self.names)}{against_words(self.against)}"
 
     def reference(self, text: Any, output: Any) -> Any:
         return compared(self.against, text, output)
@@ -161,7 +161,7 @@ class Keywords:
 
 @dataclass(frozen=True)
 class SystemDisagreement:
-    """Fail when two systems answer differently: the reference is what `system` makes of the same mutant.
+    """Fail if two systems answer differently: the reference is the answer of `system` to the same mutant.
 
     `oracle` says how the two answers are compared.
     """

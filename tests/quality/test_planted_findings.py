@@ -113,7 +113,9 @@ def test_what_a_network_never_learned(name: str, tmp_path: Path, monkeypatch: py
     assert len(first.members) > 0.8 * len(campaign.failed)
     assert sum(weakness.has(member.test.make()) for member in first.members) > 0.8 * len(first.members)
     assert first.rank > max((other.rank for other in others), default=0.0)
-    words = re.search(r" where the states leave what training visited, after '([^']+)': \d+ seeds$", first.title)
+    words = re.search(
+        r" where the states leave the region that training visited, after '([^']+)': \d+ seeds$", first.title
+    )
     assert words is not None, first.title
     assert weakness.has(words[1])
     assert len(words[1]) < 8

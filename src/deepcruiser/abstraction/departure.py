@@ -18,11 +18,11 @@ Cell = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Departure:
-    """The first thing in a trace, or in a segment of it, that no profiled trace did.
+    """The first step of a trace, or of a segment of it, that no profiled trace took.
 
-    `state` is the cell of the trace's state number `step`. Alone, it is a state where no profiled trace was or, at step
-    0, where none began. With `input`, that input was never read in the state; with `successor` as well, it was, but
-    never led there.
+    `state` is the cell of the trace's state number `step`. Without `input`, no profiled trace visited that state or, at
+    step 0, began there. With `input`, no profiled trace read it in that state. With `successor` as well, the input was
+    read there but never led to that successor.
     """
 
     step: int

@@ -36,7 +36,7 @@ _FOR_DEVICE = 2**14
 
 @dataclass(frozen=True, eq=False)
 class AbstractModel:
-    """What profiling visited, as a Markov decision process: `profile.abstract(partitions=...)` makes one.
+    """The states and transitions that profiling visited, as a Markov decision process; made by `profile.abstract(...)`.
 
     Items are numbered: state i is the cell `states[i]`, choice j an abstract input that was seen in a state,
     transition t a pair of states that followed one another. `counts` holds them all.
@@ -132,7 +132,7 @@ class AbstractModel:
         return shares
 
     def probability(self, state: Sequence[int], on: Sequence[int], to: Sequence[int]) -> float:
-        """Pr_x(s, s') for the cells s = `state`, x = `on` and s' = `to`; 0 for what was never seen."""
+        """Pr_x(s, s') for the cells s = `state`, x = `on` and s' = `to`; 0 if the step was never seen."""
         cells = self.cells_of_rows()
         asked = {"state": state, "input": on, "successor": to}
         rows = np.logical_and.reduce([(cells[name] == np.asarray(cell)).all(1) for name, cell in asked.items()])
@@ -209,7 +209,7 @@ class AbstractModel:
         return self.start_visits(traces, [f"trace {i}" for i in range(len(traces))] if names is None else names)()
 
     def start_visits(self, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Visits]:
-        """Start the same where the traces are, such as on a GPU, and return a function that waits for the visits."""
+        """Start computing the visits on the device of the traces, and return a function that waits for them."""
         lengths = np.array([steps for trace in traces for steps in trace.segments], np.int64)
         on_device = traces and all(is_tensor(a) and a.is_cuda for a in (traces[0].states, traces[0].inputs))
         if on_device and lengths.sum() >= _FOR_DEVICE and fits(self):
@@ -261,9 +261,9 @@ class AbstractModel:
 
     @property
     def name(self) -> str:
-        """The paper's name of the configuration, such as M{3,20}; an unusual grid of the inputs is named as well.
+        """The paper's name of the configuration, such as M{3,20}, with the grid of the inputs if it is unusual.
 
-        Usual are as many components as those of the states, or the input's size if that is less, with 10 partitions.
+        By default, inputs have as many components as states, or the input's size if that is smaller, and 10 partitions.
         """
         states, inputs = self.projections.states, self.projections.inputs
         name = f"M{{{states.components},{self.grid.label}}}"
@@ -324,7 +324,7 @@ class AbstractModel:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
+        """Write the model to one file, completely or not at all."""
         about = {"origin": asdict(self.origin), "probes": [each.to_dict() for each in self.probes]}
         archive.save(path, "model", about, self._arrays())
 
@@ -378,7 +378,7 @@ def projection_from(name: str, arrays: dict[str, npt.NDArray[Any]]) -> Projectio
     if axes.shape != (len(variances) - 1, len(mean)) or not len(axes):
         raise FileError(f"the axes of the {name} have the shape {axes.shape} for vectors of {len(mean)} numbers")
     if not all(array.dtype == np.float64 and np.isfinite(array).all() for array in (mean, axes, variances)):
-        raise FileError(f"the projection of the {name} holds something else than finite numbers")
+        raise FileError(f"the projection of the {name} contains values that are not finite numbers")
     angles = axes @ axes.T
     if (np.abs(angles - np.diag(np.round(np.diag(angles)).clip(0, 1))) > 1e-6).any():
         raise FileError(f"the axes of the {name} are not of length 1 and at right angles")

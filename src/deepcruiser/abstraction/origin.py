@@ -71,7 +71,7 @@ class Origin:
         )
 
     def check(self, system: object) -> None:
-        """Refuse a system that this was not made from, as far as both say what they are."""
+        """Refuse a system that this was not made from, if both have a fingerprint."""
         network = str(getattr(system, "fingerprint", ""))
         if network and self.network and network != self.network:
             raise MismatchError(

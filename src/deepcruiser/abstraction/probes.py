@@ -1,6 +1,6 @@
-"""Probes: inputs with what a system made of them, so that a changed front end, network or decoder is noticed later.
+"""Probes: inputs with a system's answers, to notice later that the front end, the network or the decoder changed.
 
-A fingerprint holds the weights and the choice of the state. What comes before and after the network, it does not hold.
+A fingerprint covers the weights and the choice of the state, but not what comes before and after the network.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Sketch = list[list[float]]
 class Probe:
     """An input, the answer to it, and a few numbers from the inputs and states of its trace.
 
-    `answer`, `inputs` and `states` are None where the system shows none, or gives another one when it is asked again.
+    `answer`, `inputs` and `states` are None if the system shows none, or gives another one when it is asked again.
     `value` is the input as JSON, None if it is too long to be stored.
     """
 
@@ -75,9 +75,11 @@ class Probe:
             if self.steps != now.steps:
                 return Change("features", self.name, f"there are {now.steps:,} steps instead of {self.steps:,}")
             if _far(self.inputs, now.inputs):
-                return Change("features", self.name, "the recurrent layer receives other numbers")
+                return Change("features", self.name, "the recurrent layer receives different inputs")
         if self.states is not None and now.states is not None and _far(self.states, now.states):
-            return Change("network", self.name, "the recurrent layer receives the same and gives other states")
+            return Change(
+                "network", self.name, "the recurrent layer receives the same inputs but returns different states"
+            )
         if self.answer is not None and not _same(self.answer, now.answer):
             part: Part = "system" if self.states is None else "decoder"
             exact = (self.inputs, self.states) == (now.inputs, now.states)
@@ -88,7 +90,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Change:
-    """What has changed, and how it shows; `exact` if no rounding error can be the reason."""
+    """The part that has changed, and how that shows; `exact` if no rounding error can be the reason."""
 
     part: Part
     probe: str

@@ -1,4 +1,4 @@
-"""All that profiling learned of a network, before a grid is chosen."""
+"""The result of profiling a network, before a grid is chosen."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ Bounds = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The projections and the projected traces: a model for any number of partitions comes from here.
+    """The projections and the projected traces, from which a model for any number of partitions can be made.
 
     `states` and `inputs` hold the projected vectors of all traces, one after the other, and `lengths` the number of
-    steps of each trace: N inputs, and N+1 states. The segments of a trace count as traces. What outgrows the memory is
-    kept in a temporary file. `names` are the names of the traces, by which `nearest` finds training data, and `probes`
-    a few inputs with what the system made of them; profiles made before version 0.2 have neither.
+    steps of each trace: N inputs, and N+1 states. The segments of a trace count as traces. Large profiles are kept in a
+    temporary file. `names` are the names of the traces, by which `nearest` finds training data, and `probes` a few
+    inputs with the system's answers; profiles made before version 0.2 have neither.
     """
 
     projections: Projections
@@ -112,14 +112,14 @@ class Profile:
         check_system(system, self.origin, self.probes)
 
     def visits(self, model: AbstractModel) -> Iterator[Visits]:
-        """What the profiled traces themselves visit of a model."""
+        """The visits of the profiled traces themselves to a model."""
         for states, inputs, lengths in self._blocks():
             yield Visits.of(model, states, inputs, lengths)
 
     def configurations(
         self, partitions: Sequence[int] = (10, 20, 50, 100), *, input_partitions: int = INPUT_PARTITIONS
     ) -> list[Configuration]:
-        """How large the models for several partitions become, like the paper's table of configurations."""
+        """The sizes of the models for several partitions, as in the paper's table of configurations."""
         return [Configuration.of(self.abstract(m, input_partitions=input_partitions)) for m in partitions]
 
     def merge(self, other: Profile) -> Profile:
@@ -169,7 +169,7 @@ class Profile:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the profile to one file, whole or not at all."""
+        """Write the profile to one file, completely or not at all."""
         arrays: dict[str, npt.NDArray[Any] | Rows] = {
             **projection_arrays("states", self.projections.states),
             **projection_arrays("inputs", self.projections.inputs),

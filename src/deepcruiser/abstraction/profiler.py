@@ -35,8 +35,8 @@ def fit(
 ) -> Fit:
     """Measure states and inputs on a share of the data, so that projections can be fixed.
 
-    `sample` is that of `profile`: the share is one of the sample. Which sequences belong to either depends on their
-    names and the seed alone: parts that are fitted apart choose as the whole would.
+    `sample` is that of `profile`; the share is taken from the sample. Both depend only on the names of the sequences
+    and the seed, so parts that are fitted separately choose the same sequences as the whole.
     """
     if not 0 < share <= 1:
         raise InputError(f"share must be above 0 and at most 1, not {share}")
@@ -72,12 +72,12 @@ def profile(
     workers: Workers[Source] | None = None,
     watch: Watch | None = None,
 ) -> Profile:
-    """Run the system over the data and record where its states went.
+    """Run the system over the data and record its states.
 
-    `sample` profiles only a random share of the sequences. The projections are fitted on a random `pca_share` of
-    those, on all of them with `exact=True` or where the share holds fewer states than a state has numbers, and not at
-    all if `projections` are given; bounds and cells come from all that are profiled. What cannot be read is left out
-    and noted in `progress.skipped`, which `watch` gets.
+    `sample` profiles only a random share of the sequences. The projections are fitted on a random `pca_share` of those,
+    or on all of them with `exact=True` or if the share holds fewer states than a state has numbers. They are not fitted
+    if `projections` are given. Bounds and cells come from all profiled sequences. Inputs that cannot be read are left
+    out and listed in `progress.skipped`, which is passed to `watch`.
     """
     if not 0 < pca_share <= 1:
         raise InputError(f"pca_share must be above 0 and at most 1, not {pca_share}")

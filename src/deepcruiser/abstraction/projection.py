@@ -264,7 +264,7 @@ def leading_eigenvectors(matrix: FloatArray, count: int) -> tuple[FloatArray, Fl
 
 
 def _krylov(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray] | None:
-    """The same; None where eigenvalues lie too close together for it."""
+    """The same; None if eigenvalues lie too close together for it."""
     block: Any = np.random.default_rng(0).standard_normal((len(matrix), count + _MORE))
     block, _ = np.linalg.qr(block)
     for restart in range(_RESTARTS):

@@ -22,7 +22,7 @@ Projected = npt.NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Projections:
-    """How states and inputs are projected: each has principal components of its own."""
+    """The projections of the states and of the inputs, each with principal components of its own."""
 
     states: Projection
     inputs: Projection
@@ -34,21 +34,21 @@ class Projections:
     def start(
         self, traces: Sequence[Trace], names: Sequence[str]
     ) -> Callable[[], tuple[list[Projected], list[Projected]]]:
-        """Start the same where the traces are, such as on a GPU, and return a function that waits for the result."""
+        """Start projecting traces on their own device, and return a function that waits for the result."""
         split = self.splitter(traces, names)
         with beside_traces(traces):
             fetched = [fetch(projected) for projected in self.on_device(traces)]
         return lambda: split(*(array() for array in fetched))
 
     def on_device(self, traces: Sequence[Trace]) -> tuple[torch.Tensor, torch.Tensor]:
-        """All states and all inputs, projected where they are; nobody waits for them."""
+        """All states and all inputs, projected on their own device, without waiting for the result."""
         states, inputs = together([trace.states for trace in traces]), together([trace.inputs for trace in traces])
         return self.states.on_device(states), self.inputs.on_device(inputs)
 
     def splitter(
         self, traces: Sequence[Trace], names: Sequence[str]
     ) -> Callable[[Projected, Projected], tuple[list[Projected], list[Projected]]]:
-        """What splits all projected states and inputs by traces, and refuses those that are not finite."""
+        """A function that splits all projected states and inputs by traces, and refuses those that are not finite."""
         shapes = [(trace.states.shape, trace.inputs.shape) for trace in traces]
         for (states, inputs), name in zip(shapes, names, strict=True):
             _check_size(self.states, int(states[1]), name, "state")
@@ -71,8 +71,8 @@ def beside_traces(traces: Sequence[Trace]) -> AbstractContextManager[None]:
 class Fit:
     """Statistics of states and inputs, from which the projections are computed.
 
-    Parts that are measured apart are merged here, so that every part can then be profiled with the projections of
-    the whole: `dc.fit(system, part)` on each, `merge`, `projections`, and `dc.profile(..., projections=...)`.
+    To profile parts of the data separately, call `dc.fit(system, part)` on each, `merge` the results, call
+    `projections`, and pass these to `dc.profile(..., projections=...)`.
     """
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class Fit:
 
     @classmethod
     def start(cls, traces: Sequence[Trace], names: Sequence[str]) -> Callable[[], Fit]:
-        """Measure traces where they are, such as on a GPU, and return a function that waits for the result."""
+        """Start measuring traces on their own device, and return a function that waits for the result."""
         fit = cls()
         if not traces:
             return lambda: fit
@@ -185,7 +185,7 @@ def _measure(
         if array.shape[1] != moments.size:
             raise InputError(
                 f"the {what}s of sequence {name!r} have {array.shape[1]} numbers and those before {moments.size}: "
-                "all must be of one size"
+                "all must have the same size"
             )
     moments.add(together(arrays))
     finite = fetch(moments.mean.isfinite().all())

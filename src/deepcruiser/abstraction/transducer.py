@@ -1,4 +1,4 @@
-"""The finite state transducer of some traces: what they read, what they gave out, and how they go together."""
+"""The finite state transducer of some traces: their states, inputs, outputs and transitions."""
 
 from __future__ import annotations
 
@@ -79,6 +79,6 @@ def _number(arrays: Sequence[Values], what: str) -> tuple[Values, IntArray]:
     """The distinct rows of all arrays, and for each row which of them it is."""
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
-        raise InputError(f"the {what} of the traces have the shapes {sorted(shapes)}: all must be of one size")
+        raise InputError(f"the {what} of the traces have the shapes {sorted(shapes)}: all must have the same size")
     values, number = np.unique(np.concatenate(arrays), axis=0, return_inverse=True)
     return values, number.reshape(-1).astype(np.int64)

@@ -148,8 +148,8 @@ def _check_range(name: str, numbers: IntArray, end: int) -> None:
 def final_states(arrays: Mapping[str, IntArray], traces: int) -> IntArray:
     """The `final` of counts from a file that was written without it.
 
-    More traces came to a state than left it just when some end there. Where traces begin in several states, the counts
-    do not say how many begin in which, and an initial state is final only if one trace beginning there proves it.
+    If more traces came to a state than left it, some end there. If traces begin in several states, the counts do not
+    say how many begin in which, so an initial state is final only if a single trace beginning there proves it.
     """
     states, initial = len(arrays["states"]), arrays["initial"]
     arrivals, departures = (

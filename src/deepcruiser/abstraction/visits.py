@@ -30,7 +30,7 @@ class Visits:
 
     @classmethod
     def of(cls, model: AbstractModel, states: Projected, inputs: Projected, lengths: IntArray) -> Visits:
-        """The visits of projected traces that follow one another."""
+        """The visits of projected traces, given one after the other."""
         state, outside = _positions(model.grid, model.grid.cells(states), model.states, model.tables[0])
         action, _ = _positions(model.input_grid, model.input_grid.cells(inputs), model.counts.inputs, model.tables[1])
         first, last = ends(lengths)

@@ -1,4 +1,4 @@
-"""What happens in a campaign, as frozen values; the state of a campaign is what its events add up to."""
+"""The events of a campaign, as frozen values; they add up to the state of the campaign."""
 
 from __future__ import annotations
 

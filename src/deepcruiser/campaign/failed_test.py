@@ -58,7 +58,7 @@ class FailedTest:
 
     @classmethod
     def of(cls, event: Ran, parent: Test, record: CampaignRecord | None = None) -> FailedTest:
-        """The failing test of an event, whose parent is a test of the queue."""
+        """The failing test of an event; its parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
         reference = parent.reference if event.reference is None else event.reference
         judged = (
@@ -115,7 +115,7 @@ class FailedTest:
 
     @property
     def text(self) -> str | None:
-        """The failing input, if it is a text; None of any other, and without a record."""
+        """The failing input if it is a text; otherwise, or without a record, None."""
         return None if self.record is None else input_text(self.record.folder, self.number)
 
     def make(self) -> Any:
@@ -137,7 +137,7 @@ class FailedTest:
 
 
 def different_failures(failed: Iterable[FailedTest]) -> int:
-    """The number of failures that differ in their seed or in what became of which word."""
+    """The number of failures that differ in their seed or in which word became what."""
     return len({(test.seed, test.kind, *word_errors(test.reference, test.output)) for test in failed})
 
 
@@ -162,7 +162,7 @@ class InputFile:
         return None
 
     def write(self, stem: Path) -> None:
-        """Write it beside its stem, whole or not at all."""
+        """Write it beside its stem, completely or not at all."""
         with atomic_write(stem.with_suffix(self.suffix)) as file:
             file.write(self.content)
 

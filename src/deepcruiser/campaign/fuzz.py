@@ -61,7 +61,7 @@ class Status:
     @property
     def line(self) -> str:
         """The state of the campaign in a few words."""
-        return f"{self.state.runs:,} runs, {self.state.outcomes['failed']:,} failing tests"
+        return f"{self.state.runs:,} runs, {self.state.outcomes['failed']:,} failed"
 
 
 def fuzz(
@@ -91,7 +91,7 @@ def fuzz(
     With `against`, another system is run on every mutant, and the oracle compares the two answers.
 
     `workers` processes make the mutants, one for every two cores by default; their number changes only the time.
-    `ProcessWorkers` or `RayWorkers`, each of which holds the system, make and run them. `executor` runs the mutants
+    `ProcessWorkers` or `RayWorkers`, whose workers hold the system, make and run them. `executor` runs the mutants
     elsewhere. Seeds whose names are in `leave_out` are not used. `model` is None for a system that reports no states;
     the guide is then "none" or "random".
     """
@@ -154,7 +154,7 @@ def _spec(
 def _identity(
     system: System, model: AbstractModel | None, seeds: Seeds, leave_out: Collection[str], against: System | None
 ) -> dict[str, Any]:
-    """What must be the same when a campaign is resumed, and a spec cannot hold."""
+    """What must be the same when a campaign is resumed but is not part of a spec."""
     return {
         "model": "" if model is None else model.fingerprint,
         "system": str(getattr(system, "fingerprint", "")),
@@ -287,8 +287,8 @@ class _Session:
             probes = [Probe.from_dict(data) for data in self.store.meta("probes") or ()]
         if change := changed(self.system, probes, lambda probe: self.inputs.seeds[probe.name]):
             raise MismatchError(
-                f"since the campaign in {os.fspath(self.store.folder)!r} began, {change}; resume it with what it began "
-                "with, or use another folder"
+                f"since the campaign in {os.fspath(self.store.folder)!r} began, {change}; resume it with the original "
+                "system, or use another folder"
             )
         with self.store.usable():
             self.state.resume(self.store.runs(self.state.model, read_change), ())

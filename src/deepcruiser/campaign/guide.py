@@ -1,4 +1,4 @@
-"""What lets a mutant into the queue: criteria, or one of the two baselines."""
+"""Which mutants enter the queue: those chosen by criteria, or by one of the two baselines."""
 
 from __future__ import annotations
 

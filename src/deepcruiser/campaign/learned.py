@@ -1,8 +1,8 @@
-"""The scheduler that learns during the campaign what brings failures and what brings coverage.
+"""The scheduler that learns during the campaign which changes cause failures and increase coverage.
 
 For each mutant it draws candidates at random, scores each with a model that it learned from the runs so far, and takes
-the best. While failures are rare it learns from the distance to failure. Everything that it knows follows from the
-events of the campaign, in their order, so a resumed campaign continues with the same weights.
+the best. While failures are rare it learns from the distance to failure. It learns only from the events of the
+campaign, in their order, so a resumed campaign continues with the same weights.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NOTHING = np.empty(0, np.int64)
 
 @dataclass(eq=False)
 class _Row:
-    """What is known of a test.
+    """The features of a test.
 
     `distance` is its logarithm, `changes` sums up the recipe, and `tried` counts the runs that were made from it.
     """
@@ -195,7 +195,7 @@ class Learned(Scheduler):
         return max(0.0, 1 - self._failures / _ENOUGH)
 
     def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
-        """What the models look at, a row for each candidate: its test, its seed, then its changes."""
+        """The inputs of the models, a row for each candidate: its test, its seed, then its changes."""
         of_test = np.empty((len(tests), _OF_TEST))
         of_test[:, 0] = 1
         of_test[:, 1] = _standardised([test.doubt for test in tests], self._doubts)
@@ -209,7 +209,7 @@ class Learned(Scheduler):
         return np.concatenate([of_test, self._changes(tests, candidates).reshape(len(tests), -1)], axis=1)
 
     def _with_nearness(self, features: Floats) -> Floats:
-        """The features, and what the first model makes of them."""
+        """The features and the first model's prediction from them."""
         near = _standardised(self._nearing.predict(features), self._distances)
         return np.concatenate([features, near[:, None]], axis=1)
 
@@ -226,7 +226,7 @@ class Learned(Scheduler):
         return sums
 
     def _rarity(self, tests: list[_Row]) -> Floats:
-        """How rarely the states of each test were visited, in the mean."""
+        """How rarely the states of each test were visited, on average."""
         known = {test.number: test.states for test in tests if len(test.states)}
         if not known:
             return np.zeros(len(tests))
@@ -295,14 +295,14 @@ class Learned(Scheduler):
         return new
 
     def _way(self, event: Ran, test: _Row) -> str:
-        """In which way the run failed: the kind, and what became of which word; empty if it did not."""
+        """How the run failed: the kind, and which word became what; empty if it did not."""
         if event.outcome != "failed":
             return ""
         output = summarise(event.output)  # as it is read again when the campaign is resumed
         return json.dumps([event.reason, word_errors(test.reference, output)])
 
     def _worth(self, seed: _Seed) -> float:
-        """What a failure of a seed is worth: whether it is a new one, and how many there are already."""
+        """The worth of a failure of a seed: whether it is new, and how many there are already."""
         return seed.novelty / math.pow(1 + len(seed.ways), _SPREAD[self._aim])
 
     def _nearness(self, event: Ran) -> float:

@@ -1,4 +1,4 @@
-"""What a campaign may do to an input."""
+"""The changes that a campaign may make to an input."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def never_invalid(seed: Any, mutant: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Mutations:
-    """The kinds of transformation that a campaign draws from, how they combine, and when a mutant is still valid.
+    """The kinds of transformation that a campaign draws from, the rule that combines them, and the check of mutants.
 
     `invalid(seed, mutant)` says why a mutant is not valid, or returns None. `ranges` overrides those of single kinds:
     `{"AddWhiteNoise": {"snr_db": (25, 40)}}`.
@@ -38,25 +38,27 @@ class Mutations:
 
     @classmethod
     def sound(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
-        """Those of sound by name, the paper's nine unless named; `AddBackgroundNoise` needs a folder in its ranges."""
+        """Transformations of sound by name, by default the paper's nine; `AddBackgroundNoise` needs a folder in its
+        ranges."""
         return cls(PAPER if kinds is None else _named(kinds, PAPER + EXTRA), ranges=ranges or {})
 
     @classmethod
     def all_of_sound(cls) -> Self:
-        """All transformations of sound, those beyond the paper as well."""
+        """All transformations of sound, including those beyond the paper."""
         return cls(PAPER + EXTRA)
 
     @classmethod
     def series(
         cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None
     ) -> Self:
-        """Those of numeric series, arrays [time] or [time, channels]: noise, other swings, warped time, losses."""
+        """Transformations of numeric series, arrays [time] or [time, channels]: noise, scale, offset, warped time,
+        losses."""
         chosen = series.KINDS if kinds is None else _named(kinds, series.KINDS)
         return cls(chosen, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
 
     @classmethod
     def text(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None) -> Self:
-        """Those of text: typing errors, capitals, filler words, spaces and punctuation."""
+        """Transformations of text: typing errors, capitals, filler words, spaces and punctuation."""
         return cls(
             text.KINDS if kinds is None else _named(kinds, text.KINDS),
             text.FAMILIES,
@@ -66,12 +68,12 @@ class Mutations:
         )
 
     def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
-        """The kinds that may follow those applied; none when the test is spent."""
+        """The kinds that may follow the applied ones; empty if the test is spent."""
         return allowed(applied, self.kinds, families=self.families, unaffected=self.unaffected)
 
     @property
     def type(self) -> str:
-        """The set that these belong to: "sound", "text" or "series", or "own" for any other."""
+        """The type of input: "sound", "text", "series", or "own" for your own mutations."""
         ready_made = (("sound", Mutations.all_of_sound()), ("text", Mutations.text()), ("series", Mutations.series()))
         for name, ready in ready_made:
             rules = (self.families, self.unaffected, self.gate)
@@ -91,7 +93,7 @@ class Mutations:
 
     @property
     def gate(self) -> str:
-        """When a mutant is still valid, in words."""
+        """A description of the check of mutants."""
         gate = getattr(self.invalid, "__self__", None)
         return repr(gate) if is_dataclass(gate) else getattr(self.invalid, "__qualname__", "")
 
@@ -105,7 +107,7 @@ class Mutations:
             raise InputError(f"{kind.__name__} cannot be drawn: {described(error)}") from error
 
     def check(self, value: Any) -> None:
-        """Refuse inputs that no kind can be applied to, such as texts where the kinds are those of sound."""
+        """Refuse inputs that no kind can be applied to, such as texts if the kinds are for sound."""
         message = ""
         for kind in self.kinds:
             try:

@@ -97,7 +97,7 @@ def _read(data: Any, model: AbstractModel) -> CellPath:
 
 def _path(model: AbstractModel, run: Any, transcribe: Callable[[Any], Any] | None) -> CellPath:
     if not isinstance(run, Run):
-        raise InputError("the system gave no answer")
+        raise InputError("the system returned no answer")
     return CellPath.of(model, run.traced, transcribe)
 
 

@@ -1,6 +1,6 @@
-"""What a campaign came to prefer: the kinds of change, their parameters, how many at once, and the seeds.
+"""What a campaign learned to prefer: the kinds of change, their parameters, how many at once, and the seeds.
 
-It is read off the runs themselves, by comparing the first of them with the last.
+It is computed from the runs, by comparing the first ones with the last.
 """
 
 from __future__ import annotations

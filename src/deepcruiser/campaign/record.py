@@ -28,7 +28,7 @@ from deepcruiser.transformations import from_dict
 
 
 class CampaignRecord:
-    """A stored campaign. `CampaignRecord.open(folder)` reads it, and `update()` reads what was added since.
+    """A stored campaign. `CampaignRecord.open(folder)` reads it, and `update()` reads later runs.
 
     `seeds`, `oracle` and `mutations` are needed only to make inputs again and to replay them.
     """
@@ -84,7 +84,7 @@ class CampaignRecord:
         return cls(Path(folder), seeds=seeds, model=model, oracle=oracle, mutations=mutations)
 
     def update(self) -> None:
-        """Read what has been added since."""
+        """Read the runs that were added since."""
         with Store.open(self.folder, write=False) as store, store.usable():
             moments = store.moments()
             if store.meta("spec") is None or not moments:
@@ -130,7 +130,7 @@ class CampaignRecord:
 
     @property
     def events(self) -> list[Event]:
-        """Everything that happened, in order."""
+        """All events, in order."""
         return [*self.seeds, *self.runs]
 
     @property
@@ -151,7 +151,7 @@ class CampaignRecord:
         return self._failed[number]
 
     def __repr__(self) -> str:
-        return f"Campaign in {os.fspath(self.folder)}: {len(self.runs):,} runs, {len(self._failed):,} failing tests"
+        return f"Campaign in {os.fspath(self.folder)}: {len(self.runs):,} runs, {len(self._failed):,} failed"
 
     def _repr_html_(self) -> str:
         rows: list[tuple[Any, ...]] = [("stopped", self.stopped or self.state), ("seeds", f"{len(self.seeds):,}")]
@@ -207,7 +207,7 @@ class CampaignRecord:
         return {event.seed: event.digest for event in self.seeds}
 
     def change(self, system: System) -> Change | None:
-        """How the features, the network or the decoder of a system differ from the campaign's, as far as they show."""
+        """How the features, the network or the decoder of a system differ from the campaign's; None if they do not."""
         return changed(system, self.probes, lambda probe: self.inputs.seeds[probe.name])
 
     def coverage(self, criterion: Criterion, *, queue: bool = False) -> Coverage:

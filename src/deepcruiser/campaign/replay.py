@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replay:
-    """The result of making and running a failing test again, and how it differs from what was stored."""
+    """The result of making and running a failing test again, and how it differs from the stored one."""
 
     number: int
     value: Any

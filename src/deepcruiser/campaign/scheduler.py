@@ -65,7 +65,7 @@ class Select(ABC):
 
 
 class Uniform(Select):
-    """Any test, each as likely as another."""
+    """Any test, all equally likely."""
 
     def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
         return queue.live[rng.integers(len(queue.live))]
@@ -119,11 +119,11 @@ class Pick(ABC):
         """One of the kinds that are allowed."""
 
     def learn(self, kind: str, *, gained: bool) -> None:  # noqa: B027
-        """Take note of what a change of this kind brought."""
+        """Learn from the result of a change of this kind."""
 
 
 class UniformPick(Pick):
-    """Any kind, each as likely as another."""
+    """Any kind, all equally likely."""
 
     def choose(self, kinds: tuple[Any, ...], rng: np.random.Generator) -> Any:
         return kinds[rng.integers(len(kinds))]

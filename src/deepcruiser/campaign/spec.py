@@ -49,7 +49,7 @@ NORMALISE = ("case", "spacing")
 
 @dataclass(frozen=True)
 class Component:
-    """A part of a campaign as data: its type, and its parameters as JSON holds them."""
+    """A part of a campaign as data: its type, and its parameters as JSON."""
 
     type: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -94,11 +94,11 @@ class Component:
 class CampaignSpec:
     """Everything that defines a campaign, as data.
 
-    The first fields say where things are, as they were typed; they are empty in a campaign that was started in Python.
-    `window` is how far planning runs ahead: run i is planned from the state after run i - window. None means two
-    batches, or one run where batches have one. Without `validity`, every mutant is run, whatever it sounds like. With
-    `keep_failing_seeds`, seeds that the system fails already are tests like any other. `leave_out` is a file with the
-    names of seeds that are not used.
+    The first fields are the paths and names as they were typed; they are empty if the campaign was started in Python.
+    `window` is the number of runs by which planning is ahead: run i is planned from the state after run i - window.
+    None means two batches, or one run if a batch is one run. Without `validity`, invalid mutants are run too. With
+    `keep_failing_seeds`, seeds that the system already gets wrong are tests like any other. `leave_out` is a file with
+    the names of seeds that are not used.
     """
 
     system: str | None = None
@@ -137,7 +137,7 @@ class CampaignSpec:
 
     @property
     def ahead(self) -> int:
-        """How many batches are planned before the first of them is judged."""
+        """The number of batches that are planned before the first of them is judged."""
         window = self.window or (1 if self.batch_size == 1 else 2 * self.batch_size)
         return max(1, window // self.batch_size)
 
@@ -195,7 +195,7 @@ class CampaignSpec:
         return Chains(drawing) if name == "chains" else OneChange(SELECT[name](), PICK[value](), drawing)
 
     def to_dict(self) -> dict[str, Any]:
-        """The spec as JSON and TOML hold it; fields without a value are left out."""
+        """The spec as a dictionary for JSON and TOML; fields without a value are left out."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         return {
             name: value.to_dict() if isinstance(value, Component) else value
@@ -205,7 +205,7 @@ class CampaignSpec:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what `to_dict` made, or what a user wrote."""
+        """Read a dictionary from `to_dict`, or one that a user wrote."""
         if not isinstance(data, Mapping):
             raise InputError(f"a campaign's spec must be a table of its fields, not {data!r}")
         known = {each.name: each for each in fields(cls)}
@@ -251,7 +251,7 @@ class CampaignSpec:
         return cls.from_dict(data)
 
     def command_line(self, folder: str, *, program: str = "deepcruiser") -> str:
-        """What to type to start the campaign, or to resume it."""
+        """The command that starts or resumes the campaign."""
         words = []
         for name, value in self.options().items():
             option = "--range" if name == "ranges" else f"--{name.replace('_', '-')}"

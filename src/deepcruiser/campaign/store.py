@@ -160,7 +160,7 @@ class Store:
             if was.get("system") and now["system"] and was["system"] != now["system"]:
                 raise MismatchError(
                     f"the network changed since the campaign in {os.fspath(self.folder)!r} began (its weights, or the "
-                    "choice of its state): resume it with the network that it began with, or use another folder"
+                    "choice of its state): resume it with the original network, or use another folder"
                 )
             if differ:
                 raise MismatchError(

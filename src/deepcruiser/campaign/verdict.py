@@ -42,7 +42,7 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
     expected = reference(execution.output)
     score = oracle.score(expected, execution.output)
     if not math.isfinite(score):
-        raise InputError(f"the oracle {type(oracle).__name__} gave the score {score!r}: a finite number is needed")
+        raise InputError(f"the oracle {type(oracle).__name__} returned the score {score!r}, not a finite number")
     score = float(score)  # also one of numpy
     run = Run(execution.output, None, execution.doubt, execution.scores)
     return Verdict(

@@ -17,7 +17,7 @@ from deepcruiser.cli.output import INTERRUPTED, end_with_status, say
 COMMANDS = {
     "init": "Write a project file for a network, so that commands need no options.",
     "demo": "Profile, cover and fuzz a speech recogniser, and write a report.",
-    "profile": "Record where the states of a network go on its training data.",
+    "profile": "Record the states that a network goes through on its training data.",
     "cover": "Measure how much of the abstract model a data set reaches.",
     "monitor": "Find inputs whose states leave the region that training visited.",
     "seeds": "List seeds to choose from, by quality and by how near they are to a failure.",
@@ -25,12 +25,12 @@ COMMANDS = {
     "replay": "Run failing tests of a campaign again.",
     "findings": "Group the failing tests of a campaign by cause.",
     "shrink": "Find the mildest recipes that still fail.",
-    "history": "Compare the findings on versions of a network.",
+    "history": "Compare the findings of versions of a network.",
     "report": "Show what campaigns found, on one page.",
     "export": "Write an abstract model to a file, or tests of a campaign.",
     "minimise": "Find a small part of a test set that covers as much as the whole.",
     "prioritise": "Order a pool of inputs so that failures come first.",
-    "evaluate": "Ask the research questions of the paper about a system.",
+    "evaluate": "Answer the paper's research questions for a system.",
     "status": "Show the progress of a campaign.",
     "list": "List transformations, systems, criteria or schedulers.",
     "doctor": "Check the installation.",
@@ -98,11 +98,11 @@ def main() -> None:
     deepcruiser report  runs/asr
     deepcruiser evaluate rq3 --system asr.py:system --data seeds/ --profile asr.profile -o results
 
-    A profile records where the state of a trained network goes on (part of) its training data. Divided into cells, it
-    becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
+    A profile records the states that a trained network goes through on (part of) its training data. Divided into cells,
+    it becomes an abstract model; coverage is how much of that model a test set reaches. A campaign transforms tests in
     ways that keep their meaning, keeps those that reach more of the model, and saves those that the network gets wrong.
 
-    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 usage error or unusable input, 3 something
-    unexpected, such as a network that raises an error (the message says where the details are), 4 too many seeds are
-    wrong (fuzz, findings), 130 interrupted.
+    Exit status: 0 done, 1 failing tests were found (fuzz, replay), 2 usage error or unusable input, 3 unexpected error,
+    such as a network that raises one (the message says where the details are), 4 the system gets too many seeds wrong
+    (fuzz, findings), 130 interrupted.
     """

@@ -60,11 +60,11 @@ oracle_options = together(
     ),
     click.option("--cer-above", type=float, help="Fail if the character error rate exceeds this."),
     click.option("--disagreement", is_flag=True, show_default=False, help="Fail on any changed answer."),
-    click.option("--tolerance", metavar="LIMIT", help="Fail if a number is further off than this, such as 0.1 or 5%."),
+    click.option("--tolerance", metavar="LIMIT", help="Fail if a number differs by more than this, such as 0.1 or 5%."),
     click.option(
         "--keywords",
         metavar="NAMES",
-        help="Fail if one of these words is missed or misheard, or these slots differ.",
+        help="Fail if one of these words is missed or misheard, or if one of these slots differs.",
     ),
     click.option("--oracle", metavar="FILE.py:NAME", help="Judge with an oracle of your own."),
     click.option(
@@ -152,7 +152,7 @@ def spec_from(
         mutations = None
     elif transformations is not None or noise is not None or ranges:
         raise click.UsageError(
-            f"--transformations, --noise and --range do not go with --mutations {mutations}: it brings its own"
+            f"--transformations, --noise and --range cannot be combined with --mutations {mutations}: it has its own"
         )
     return CampaignSpec(
         system=system,
@@ -185,14 +185,14 @@ PAPER_PRESET: Mapping[str, tuple[Any, ...]] = {
 
 
 def paper_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]:
-    """The options with those of the paper's algorithm; one that was typed and contradicts it is refused."""
+    """The options with those of the paper's algorithm; a typed option that contradicts it is refused."""
     typed = {name for name in options if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     for name, values in PAPER_PRESET.items():
         if name in typed and options[name] not in values:
             option = f"--{name.replace('_', '-')}"
             allowed = " or ".join(map(str, values))
             raise click.UsageError(
-                f"--paper does not go with {option} {options[name]}: leave one out, or use {allowed}"
+                f"--paper cannot be combined with {option} {options[name]}: leave one out, or use {allowed}"
             )
     preset = {name: values[0] for name, values in PAPER_PRESET.items() if name not in typed}
     if "keep" in preset and {"random", "none"} & {name.strip() for name in options["guide"].split(",")}:
@@ -207,7 +207,7 @@ def paper_options(ctx: click.Context, options: dict[str, Any]) -> dict[str, Any]
 def load_data(spec: CampaignSpec) -> Iterable[Any]:
     """The seeds."""
     if spec.data is None:
-        raise click.UsageError("give --data: only a built-in system brings seeds of its own")
+        raise click.UsageError("give --data: only built-in systems have their own seeds")
     return data_from(spec.data)
 
 
@@ -278,7 +278,7 @@ def _oracle(limits: Mapping[str, Any], against: str | None, normalise: str) -> C
     chosen = [option for option, value in limits.items() if value is not None]
     if len(chosen) > 1:
         typed, known = (["--" + name.replace("_", "-") for name in names] for names in (chosen, limits))
-        raise click.UsageError(f"{' and '.join(typed)} do not go together: give one of {', '.join(known)}")
+        raise click.UsageError(f"{' and '.join(typed)} cannot be combined: give one of {', '.join(known)}")
     option = chosen[0] if chosen else "wer_above"
     value: Any = limits[option] if chosen else WER_ABOVE
     if option == "oracle":
@@ -319,7 +319,7 @@ CHOOSABLE = (None, *READY_MADE)
 def _chosen(mutations: str | None, transformations: str | None, noise: str | None, texts: tuple[str, ...]) -> Mutations:
     """Some kinds of sound, text or series, with ranges of their parameters."""
     if noise is not None and mutations is not None:
-        raise click.UsageError(f"--noise is for sound, and does not go with --mutations {mutations}")
+        raise click.UsageError(f"--noise is for sound and cannot be combined with --mutations {mutations}")
     ready = Mutations.all_of_sound() if mutations is None else READY_MADE[mutations]()
     background = AddBackgroundNoise.__name__
     names = None if transformations is None else list(_listed(transformations))

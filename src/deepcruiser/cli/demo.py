@@ -116,7 +116,7 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
 
 
 def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, float, list[Any]]:
-    """What new recordings cover, the share of their words that is wrong, and those without any error."""
+    """The coverage of new recordings, their word error rate, and the recordings without any error."""
     samples: Sequence[Any] = builtin.data(SYSTEM)
     runs = [
         run for at in range(0, len(samples), BATCH) for run in system.run([s.input for s in samples[at : at + BATCH]])
@@ -129,7 +129,7 @@ def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, flo
 def _campaign(
     system: System, model: AbstractModel, seeds: list[Any], spec: CampaignSpec, folder: Path, *, quiet: bool
 ) -> CampaignRecord:
-    """A campaign in a new folder, in the place of what an earlier demo left there."""
+    """A campaign in a new folder, which replaces that of an earlier demo."""
     if (folder / MARK).is_file():
         shutil.rmtree(folder)
     folder.mkdir(parents=True, exist_ok=True)

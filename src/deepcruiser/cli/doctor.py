@@ -30,7 +30,7 @@ EXTRAS = {
 @click.command()
 @options.json_output()
 def doctor(as_json: bool) -> None:
-    """Check the installation: versions, extras, devices, and a self-test of a second.
+    """Check the installation: versions, extras, devices, and a self-test that takes a second.
 
     \b
     deepcruiser doctor

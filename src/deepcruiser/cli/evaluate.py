@@ -1,4 +1,4 @@
-"""deepcruiser evaluate: the research questions of the paper, about the user's own system."""
+"""deepcruiser evaluate: the paper's research questions for the user's own system."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ campaign_options = options.together(
         help=f"Stop each campaign after this many runs.  [default: {RUNS}, or no limit with --minutes]",
     ),
     click.option(
-        "--minutes", type=float, help="Stop each campaign when making and running its mutants took this many minutes."
+        "--minutes", type=float, help="Stop each campaign after this many minutes of making and running mutants."
     ),
     click.option("--campaigns", default=5, show_default=True, help="Number of campaigns of each kind."),
     click.option(
         "--base",
         default=20,
         show_default=True,
-        help="Number of partitions for everything that is not compared on several.",
+        help="Number of partitions of the grid for results that use only one.",
     ),
 )
 
@@ -68,14 +68,14 @@ class Questions(click.Group):
 
 @click.group(cls=Questions)
 def evaluate() -> None:
-    """Ask the research questions of the paper about a system.
+    """Answer the paper's research questions for a system.
 
     \b
     deepcruiser evaluate rq1 --system asr.py:system --profile asr.profile --data test/ -o results
     deepcruiser evaluate page results -o results.md
 
     Every question writes its tables and data (CSV), a figure (SVG, PNG) and a section (Markdown) into the folder. The
-    questions can share a folder: no batch is run twice. After Ctrl-C, the same command resumes.
+    questions can share a folder: no batch runs twice. After Ctrl-C, the same command resumes.
     """
 
 
@@ -138,7 +138,7 @@ def rq3(
     base: int,
     **settings: Any,
 ) -> None:
-    """Compare what guided campaigns cover with others of as many runs."""
+    """Compare the coverage of guided and unguided campaigns with the same number of runs."""
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq3 import rq3 as question
 
@@ -162,7 +162,7 @@ def rq4(
     base: int,
     **settings: Any,
 ) -> None:
-    """Compare the failures that guided campaigns find with others; uses the campaigns of rq3."""
+    """Compare the failures that guided and unguided campaigns find; uses the campaigns of rq3."""
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.rq4 import rq4 as question
 
@@ -179,10 +179,13 @@ def rq4(
     "--arms",
     default=",".join(ARMS),
     show_default=True,
-    help="The arms to compare, separated by commas; the first is compared with each of the others.",
+    help="The arms to compare, separated by commas: the first with each of the others.",
 )
 @click.option(
-    "--severity", default="normal", show_default=True, help="The budget of severity: mild, normal, hard or a number."
+    "--severity",
+    default="normal",
+    show_default=True,
+    help="Limit of severity per mutant: mild, normal, hard or a number.",
 )
 @click.pass_context
 def schedulers(
@@ -199,11 +202,19 @@ def schedulers(
 ) -> None:
     """Compare schedulers and keeping rules at equal severity.
 
-    Arms: learned (the default of fuzz) and its aims, learned-failures, learned-seeds, learned-coverage; what it keeps,
-    learned-keep-coverage, learned-keep-random, learned-keep-none; how far ahead it plans, learned-window-1,
-    learned-window-16; matched (and matched-failures ...), random mutants as severe and with as many changes as those of
-    learned, run by run; chains, one to three random changes at once, and chains-kept; one-change, one-change-kept and
-    one-change-keep-random, uniform choice; rarity-thompson.
+    \b
+    learned                        the default of fuzz
+    learned-failures, -seeds, -coverage
+                                   with another --aim
+    learned-keep-coverage, -keep-random, -keep-none
+                                   with another --keep
+    learned-window-1, -window-16   with another --window
+    matched, matched-failures ...  random mutants with the severity and number of
+                                   changes of learned, run by run
+    chains, chains-kept            one to three random changes at once
+    one-change, one-change-kept, one-change-keep-random
+                                   one change, uniform choice
+    rarity-thompson                --scheduler rarity --pick thompson
     """
     from deepcruiser.evaluate.campaigns import Budget
     from deepcruiser.evaluate.schedulers import schedulers as question
@@ -216,7 +227,7 @@ def schedulers(
 
 @evaluate.command()
 @click.argument("folders", nargs=-1, required=True, type=click.Path(path_type=Path))
-@options.output("The page to write or to update.")
+@options.output("The page to write or update.")
 @options.json_output()
 def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
     """Put the sections of all results on one page; text between the sections is kept."""

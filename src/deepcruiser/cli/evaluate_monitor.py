@@ -1,4 +1,4 @@
-"""deepcruiser evaluate monitor: what a monitor of the system detects, and what simpler detectors do."""
+"""deepcruiser evaluate monitor: what a monitor of the system detects, compared with simpler detectors."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class EvaluateOptions:
     def load(self) -> Experiment:
         named = self.data or (() if self.spec.data is None else (self.spec.data,))
         if not named:
-            raise click.UsageError("give --data: only a built-in system has seeds of its own")
+            raise click.UsageError("give --data: only built-in systems have their own seeds")
         system, mutations = system_from(self.spec.system or "", device=self.device), load_mutations(self.spec)
         return Experiment(
             system,
@@ -93,7 +93,7 @@ def paper_experiment(ctx: click.Context) -> dict[str, Any]:
     typed = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if "batch_size" in typed and ctx.params["batch_size"] != 1:
         raise click.UsageError(
-            f"--paper does not go with --batch-size {ctx.params['batch_size']}: leave one out, or use 1"
+            f"--paper cannot be combined with --batch-size {ctx.params['batch_size']}: leave one out, or use 1"
         )
     preset = {"batch_size": 1, "input_partitions": None, "normalise": PAPER_NORMALISE}
     return {name: value for name, value in preset.items() if name not in typed}

@@ -45,9 +45,11 @@ campaign_options = options.together(
         type=click.Choice(sorted(MANIFESTS)),
         help="Write the failing tests and their expected answers in this form, to train on; with -o FOLDER.",
     ),
-    click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's; with --suite."),
-    click.option("--data", metavar="PATH", help="Where the seeds of the campaign are now."),
-    click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own."),
+    click.option(
+        "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own; with --suite."
+    ),
+    click.option("--data", metavar="PATH", help="Read the seeds of the campaign from here, if they have moved."),
+    click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved."),
 )
 
 
@@ -85,7 +87,7 @@ def export(
     .model            for `deepcruiser cover --model` and AbstractModel.load
     .tra              PRISM's explicit files: .tra, .sta and .lab side by side
     .drn              Storm's explicit format
-    .dot              a picture by Graphviz, up to 200 states
+    .dot              a picture for Graphviz, up to 200 states
     .graphml          a graph for networkx, yEd or Gephi
 
     \b
@@ -97,7 +99,7 @@ def export(
     if len(chosen) > 1:
         raise click.UsageError("give one of --suite, --queue and --manifest")
     if minimise is not None and queue is None:
-        raise click.UsageError("--minimise goes with --queue")
+        raise click.UsageError("--minimise needs --queue")
     if suite is not None:
         summary = export_suite(source, suite, device=device, **sources)
     elif queue is not None:

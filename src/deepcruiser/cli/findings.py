@@ -41,7 +41,7 @@ _LISTED = 10
     "--shrink",
     "count",
     type=click.IntRange(min=0),
-    help="Shrink the worst test of this many findings, the first ones; 0 runs nothing.  [default: 20]",
+    help="Shrink the worst test of this many findings; 0 runs nothing.  [default: 20]",
     show_default=False,
 )
 @click.option(
@@ -50,10 +50,12 @@ _LISTED = 10
     help="Count failing tests per group: label, length, TABLE.csv:COLUMN, or a regular expression over seed ids.",
 )
 @gate_options
-@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
-@click.option("--data", metavar="PATH", help="Where the seeds are now.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
-@click.option("--oracle", metavar="FILE.py:NAME", help="Where the oracle is now, if it is your own.")
+@click.option(
+    "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own, such as a newer one."
+)
+@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
+@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
+@click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
 @options.device
 @options.json_output()
 def findings(
@@ -73,12 +75,12 @@ def findings(
     deepcruiser findings runs/asr --group-by '^([a-z]+)-'     which voice fails how often
     deepcruiser findings runs/asr --max-findings 0            for CI
 
-    Failing tests belong together if the error and the change that matters are the same, or if they fail where the
-    states leave what training visited. Findings are ranked by how wrong the answer is, how many seeds have it, and how
-    mild a change suffices. The worst test of each is shrunk: see `deepcruiser shrink --help`.
+    Failing tests belong together if the error and the change that causes it are the same, or if they fail where the
+    states leave the region that training visited. Findings are ranked by how wrong the answer is, how many seeds have
+    them, and how mild a change suffices. The worst test of each finding is shrunk: see `deepcruiser shrink --help`.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 usage error; 3
-    something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds.
+    Exit status: 0 no failing tests, or at most --max-findings findings; 1 failing tests; 2 usage error; 3
+    unexpected error; 4 the system gets more seeds wrong than --max-wrong-seeds.
     """
     out, group_of = sys.stdout, None if group_by is None else _rule(group_by)
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
@@ -122,7 +124,7 @@ def shrunk_findings(opened: Opened, count: int) -> Findings:
 
 
 def as_dict(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> dict[str, Any]:
-    """The result as JSON holds it."""
+    """The result as JSON."""
     return {
         "folder": str(record.folder),
         "failing_tests": found.failing_tests,
@@ -160,7 +162,7 @@ def _lines(record: CampaignRecord, found: Findings, group_of: GroupOf | None) ->
     elif found.findings:
         lines.append(
             f"{count_of(found.failing_tests, 'failing test')}, {count_of(len(found.findings), 'finding')}, "
-            "what matters most first"
+            "the most important first"
         )
     for number, finding in enumerate(found.findings, 1):
         lines += ["", f"{number}. {printable(finding.title, width=400)}  [{finding.id}]"]

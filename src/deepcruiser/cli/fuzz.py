@@ -97,14 +97,14 @@ GROUPS = {
 @click.option(
     "--keep",
     type=click.Choice(KEEP),
-    help="Keep mutants that increase the criteria or come nearer to failing, as many at random, or none.  "
+    help="Keep mutants that increase the criteria or come nearer to failing, the same number at random, or none.  "
     f"[default: {KEEP[0]}]",
 )
 @click.option(
     "--severity",
     default="normal",
     metavar="LEVEL",
-    help="How much a mutant may be changed: mild, normal, hard, unlimited or a number.",
+    help="Limit of changes to a mutant: mild, normal, hard, unlimited or a number.",
 )
 @judging_options
 @moving_options
@@ -121,17 +121,17 @@ GROUPS = {
     type=click.Choice(list(PICK)),
     help="How the transformation is chosen, with a --scheduler that makes one change at a time.",
 )
-@click.option("--no-validity", is_flag=True, show_default=False, help="Run every mutant, even an invalid one.")
+@click.option("--no-validity", is_flag=True, show_default=False, help="Run invalid mutants too.")
 @click.option(
     "--keep-failing-seeds", is_flag=True, show_default=False, help="Also use seeds that the system already gets wrong."
 )
-@click.option("--paper", is_flag=True, show_default=False, help="Run the paper's algorithm to the letter; see above.")
+@click.option("--paper", is_flag=True, show_default=False, help="Run the paper's Algorithm 1 exactly; see above.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed.")
 @click.option("--batch-size", default=16, type=click.IntRange(min=1), help="Number of mutants run at a time.")
 @click.option(
     "--window",
     type=click.IntRange(min=1),
-    help="How many runs ahead of their results mutants are planned.  [default: two batches; one run with "
+    help="Number of runs by which planning is ahead of the results.  [default: two batches; one run with "
     "--batch-size 1]",
 )
 @options.device
@@ -197,23 +197,23 @@ def fuzz(
     increases one of them is kept, and so is one that comes nearer to failing than the test that it was made from.
     --keep coverage keeps only the former. There are two baselines: --keep none keeps nothing, and --keep random keeps
     as many mutants as the guide would, chosen at random. Both only measure the criteria; `--guide none` is short for
-    --keep none. Without --profile or --model they measure nothing, which works for systems that do not report states.
+    --keep none. Systems without states can use the baselines without --profile or --model, which then measure nothing.
 
-    --scheduler learned draws a few mutants for each run and takes the most promising one, by what it has learned so
-    far. Its --aim is distinct failures, seeds with a failure, coverage, or a balance of the three. chains adds one to
+    --scheduler learned draws a few mutants for each run and takes the most promising one, using what it has learned so
+    far. Its --aim is distinct failures, seeds with a failure, coverage, or a balance of the three. chains makes one to
     three random changes to a random test. uniform, recent, decay and rarity make one change at a time.
 
     --system also takes a program, as "process: ./my-recogniser --json": it reads a JSON line for each input,
-    {"wav": "path of a WAV file", ...}, and answers with one, {"text": "what it heard"}.
+    {"wav": "path of a WAV file", ...}, and answers with one, {"text": "the transcript"}.
 
-    --paper is the paper's Algorithm 1 to the letter: --batch-size 1 --window 1 --scheduler uniform --pick uniform
+    --paper is exactly the paper's Algorithm 1: --batch-size 1 --window 1 --scheduler uniform --pick uniform
     --keep coverage --severity unlimited --no-validity --keep-failing-seeds --normalise case, and as many
-    --input-partitions as --partitions. The paper does not say how tests are selected: --paper --scheduler decay is the
-    other reading.
+    --input-partitions as --partitions. The paper does not say how tests are selected: --paper --scheduler decay is
+    another reading.
 
-    Exit status: 0 no failing tests, or not more findings than --max-findings; 1 failing tests; 2 usage error; 3
-    something unexpected; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the
-    campaign began, or twice.
+    Exit status: 0 no failing tests, or at most --max-findings findings; 1 failing tests; 2 usage error; 3 unexpected
+    error; 4 the system gets more seeds wrong than --max-wrong-seeds; 130 interrupted before the campaign began, or
+    twice.
     """
     settings |= {"guide": guide, "scheduler": scheduler, "pick": pick, "keep": keep}
     settings = paper_options(ctx, settings) if paper else settings
@@ -227,7 +227,10 @@ def fuzz(
         chosen = chosen if model is not None else chosen.without_model()
         spec = replace(spec, guide=guide_component(chosen))
         if spec.minutes is None and spec.runs is None and spec.until_coverage is None:
-            say("no --minutes, --runs or --until-coverage: running until Ctrl-C saves and stops", err=True)
+            say(
+                "no --minutes, --runs or --until-coverage: running until you press Ctrl-C, which saves and stops",
+                err=True,
+            )
         try:
             benches = campaign_workers(system, model, mutations, spec, workers, cluster, device=device)
             with (
@@ -275,7 +278,7 @@ def _scheduler(ctx: click.Context, name: str, aim: str, pick: str) -> Component:
     own = {"learned": "aim", "chains": ""}.get(name, "pick")
     for option in {"aim", "pick"} - {own}:
         if ctx.get_parameter_source(option) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{option} does not go with --scheduler {name}: leave one out")
+            raise click.UsageError(f"--{option} cannot be combined with --scheduler {name}: leave one out")
     return Component(name, {"aim": {"aim": aim}, "pick": {"pick": pick}}.get(own, {}))
 
 

@@ -18,14 +18,14 @@ gate_options = together(
     click.option(
         "--max-findings",
         type=click.IntRange(min=0),
-        help="Exit with status 0 if there are failing tests, but not more findings than this.",
+        help="Exit with status 0 if there are at most this many findings, even if tests fail.",
     ),
     click.option(
         "--max-wrong-seeds",
         type=Fraction(),
         show_default=False,
         help="Exit with status 4 if the system gets more than this fraction of the seeds wrong.  [default: 50%, "
-        "where there is no failing test]",
+        "if there is no failing test]",
     ),
 )
 
@@ -51,7 +51,7 @@ def exit_status(
     wrong = wrong_seeds(record)
     if limit is not None and wrong > limit:
         return WRONG_SEEDS, (
-            f"the system gets {wrong:.0%} of the seeds wrong as they are, more than {limit:.0%}: fix that first, "
+            f"the system gets {wrong:.0%} of the unchanged seeds wrong, more than {limit:.0%}: fix that first, "
             "or give seeds that it gets right"
         )
     if max_findings is None:

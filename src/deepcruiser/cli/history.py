@@ -1,4 +1,4 @@
-"""deepcruiser history: what became of findings from one version of a network to the next."""
+"""deepcruiser history: which findings are new, fixed or still failing across versions of a network."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from deepcruiser.report.page import write_history
 )
 @options.json_output()
 def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None, as_json: bool) -> None:
-    """Compare the findings of campaigns, or of regression suites, on versions of a network.
+    """Compare the findings of campaigns, or of regression suites, across versions of a network.
 
     \b
     deepcruiser history runs/1.0 runs/1.1 runs/1.2
     deepcruiser history runs/main runs/branch --fail-on new
 
-    The folders are in the order of the versions, the oldest first. A finding is the same in two versions if the error
-    and the change that causes it are. Failures and coverage are compared after as many runs as all campaigns have.
-    A finding counts as fixed if it did not come up again within that number of runs; its regression test makes sure.
+    Give the folders in the order of the versions, the oldest first. A finding is the same in two versions if the error
+    and the change that causes it are the same. Failures and coverage are compared after the same number of runs. A
+    finding counts as fixed if it did not occur again within that number of runs; to be sure, run its regression test.
 
-    Exit status: 0 done, 1 findings that --fail-on names, 2 usage error.
+    Exit status: 0 done, 1 the last version has findings that --fail-on names, 2 usage error.
     """
     result = compare(map(open_version, folders))
     differences = result.differences
@@ -52,7 +52,7 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
 
 
 def as_dict(result: History) -> dict[str, Any]:
-    """The result as JSON holds it."""
+    """The result as JSON."""
     versions = []
     for version, difference in zip(result.versions, (None, *result.differences), strict=True):
         entry: dict[str, Any] = {

@@ -27,7 +27,7 @@ from deepcruiser.trace import Run, System
 
 #: Inputs that are run to see whether everything fits.
 TRIED = 3
-WRAPPER = '''"""{source} as DeepCruiser runs it; written by `deepcruiser init`, and yours to change."""
+WRAPPER = '''"""How DeepCruiser runs {source}; written by `deepcruiser init`, and yours to change."""
 
 import deepcruiser as dc
 {imports}
@@ -76,8 +76,8 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     deepcruiser fuzz
 
     NETWORK is FILE.py:NAME (a PyTorch module, a Keras model, a function that makes one, or a system already), a model
-    file, 'process: COMMAND', or a built-in system. A network gets a wrapper, NAME_system.py, which says how it is run.
-    In a terminal, init asks for --data, --features and --transcribe where they are needed and were not given.
+    file, 'process: COMMAND', or a built-in system. For a network, init writes a wrapper, NAME_system.py, that says how
+    to run it. In a terminal, init asks for --data, --features and --transcribe if they are needed and missing.
     """
     if Path(PROJECT).exists():
         raise FileError(f"this folder already has a {PROJECT}: edit it, or remove it first")
@@ -126,13 +126,13 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
         if all(getattr(run.output, "ndim", 0) for run in runs):
             say(
-                "note: the answers are the raw output of the network: give transcribe to make a text or label of it, "
+                "note: the answers are the raw output of the network; give transcribe to turn it into a text or label, "
                 "with dc.ctc_greedy or dc.classify"
             )
         elif not builtin.is_built_in(source):
             say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
-        say("note: without --train, profile and cover run the same inputs, which then cover everything")
+        say("note: without --train, profile and cover run the same inputs, so the coverage is 1")
     say(f"Wrote {PROJECT}{f' and {name}' if wrapping else ''}. Next: deepcruiser profile, then cover, then fuzz")
 
 

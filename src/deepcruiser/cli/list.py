@@ -1,4 +1,4 @@
-"""deepcruiser list: what there is to choose from."""
+"""deepcruiser list: the available transformations, systems, criteria and schedulers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Rows = Iterable[tuple[str, str, str]]
 @click.argument("what", type=click.Choice(["transformations", "systems", "criteria", "schedulers"]), required=False)
 @options.json_output()
 def list(what: str | None, as_json: bool) -> None:  # noqa: A001 (the name of the command)
-    """List transformations, systems, criteria and schedulers, each with a line about it.
+    """List transformations, systems, criteria and schedulers, with a line about each.
 
     \b
     deepcruiser list
@@ -61,13 +61,13 @@ def _systems() -> Rows:
         yield name, "built in", _BUILT_IN[name]
     for suffix, (_, adapter) in ADAPTERS.items():
         yield f"*{suffix}", "model files", f"run by {adapter}"
-    yield "FILE.py:NAME", "your own", "a system, or a function without arguments that gives one"
-    yield "process: COMMAND", "your own", "a program that reads and answers in lines of JSON"
+    yield "FILE.py:NAME", "your own", "a system, or a function without arguments that returns one"
+    yield "process: COMMAND", "your own", "a program that reads and writes lines of JSON"
 
 
 _BUILT_IN = {
-    "brackets": "an LSTM that says whether brackets are balanced; brackets:7 is trained with random seed 7",
-    "english": "a recogniser of English speech as known words, with a language model",
+    "brackets": "an LSTM that judges whether brackets are balanced; brackets:7 is trained with random seed 7",
+    "english": "a recogniser of English speech that writes known words, with a language model",
     "english-letters": "the same recogniser, letter by letter",
 }
 
@@ -76,7 +76,7 @@ def _criteria() -> Rows:
     group = "criteria, for --guide and --criteria"
     yield "BSCov", group, "the share of the model's states that are visited"
     yield "k-SBCov", group, "the share of the cells 1 to k steps outside the model's states, as in 2-SBCov"
-    yield "k-SBCov-within", group, "the same, of cells within the bounds of the grid"
+    yield "k-SBCov-within", group, "the same, but only cells within the bounds of the grid"
     yield "BTCov", group, "the share of the model's transitions between two states"
     yield "ISCov", group, "the share of the model's pairs of a state and an input in it"
     yield "WICov", group, "like ISCov, weighted by the probabilities of the successors visited"
@@ -87,7 +87,7 @@ def _criteria() -> Rows:
 _KEEP = {
     "coverage+distance": "those that increase the criteria of --guide, and those that come nearer to failing",
     "coverage": "those that increase the criteria",
-    "random": "as many as these would be, chosen at random",
+    "random": "the same number, chosen at random",
     "none": "none",
 }
 

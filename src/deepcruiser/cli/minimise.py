@@ -55,8 +55,8 @@ def minimise(
     \b
     deepcruiser minimise --system asr.py:system --data tests/ --model asr.model --criterion BSCov,BTCov -o few.jsonl
 
-    Lists the tests in the order in which they add coverage, with the coverage up to each of them. The
-    selection is greedy; tests that later ones make redundant are left out again.
+    Lists the tests in the order in which they add coverage, with the coverage up to each of them. The selection is
+    greedy; tests that later ones make redundant are removed.
     """
     samples, _ = require_sized(data_from(data))
     if output is not None and not all(isinstance(sample, Sample) for sample in samples):
@@ -81,7 +81,7 @@ def minimise(
 
 
 def as_dict(result: Minimised) -> dict[str, Any]:
-    """The result as JSON holds it."""
+    """The result as JSON."""
     names = [each.name for each in result.criteria]
     tests = [
         {"id": name, "coverage": dict(zip(names, values, strict=True))}

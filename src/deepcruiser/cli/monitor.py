@@ -33,7 +33,7 @@ _UNLIKELY = 0.01
 @options.data("The inputs to check: a corpus on disk, or FILE.py:NAME.")
 @options.model_source
 @click.option("--monitor", "saved", metavar="FILE", help="A calibrated monitor, saved with -o.")
-@click.option("--calibrate", metavar="PATH", help="Held-out clean data, from which to learn what is usual.")
+@click.option("--calibrate", metavar="PATH", help="Held-out clean data, which show what is usual.")
 @click.option("--bad", metavar="PATH", help="Examples of bad inputs, to weigh the scores; with --calibrate.")
 @click.option("--alarm-rate", default=0.01, show_default=True, help="The share of clean inputs that raise an alarm.")
 @click.option("-o", "--output", metavar="FILE", help="The file to save the calibrated monitor to.")
@@ -43,7 +43,7 @@ _UNLIKELY = 0.01
 @click.option("--fail-above", type=float, help="Exit with status 1 if a larger share of the inputs raises an alarm.")
 @options.batch_size
 @options.device
-@options.json_output("Print a JSON object for each input, the worst first.")
+@options.json_output("Print a JSON object for each input, the most unusual first.")
 def monitor(
     system: str,
     data: str,
@@ -62,13 +62,13 @@ def monitor(
     device: str,
     as_json: bool,
 ) -> None:
-    """Find inputs whose states leave the region that training visited, the worst first.
+    """Find inputs whose states leave the region that training visited, the most unusual first.
 
     \b
     deepcruiser monitor --system asr.py:system --model asr.model --calibrate dev/ --data live/ -o asr.monitor
     deepcruiser monitor --system asr.py:system --model asr.model --monitor asr.monitor --data live/
 
-    Without --calibrate or --monitor there is nothing to compare with: inputs are only sorted, and none raises an alarm.
+    Without --calibrate or --monitor, inputs are only sorted, and none raises an alarm.
 
     Exit status: 1 if there are more alarms than the calibrated rate explains (probability below 1 %), or than
     --fail-above allows; 0 otherwise.
@@ -78,7 +78,9 @@ def monitor(
     if (bad is not None or output is not None) and calibrate is None:
         raise click.UsageError("--bad and -o need --calibrate with clean data")
     if count and profile is None:
-        raise click.UsageError("--nearest needs --profile and --partitions, since a model has no training sequences")
+        raise click.UsageError(
+            "--nearest needs --profile and --partitions, because a model does not store training sequences"
+        )
     network = system_from(system, device=device)
     abstract = model_from(profile, partitions, input_partitions, model)
     watch_over = _monitor(abstract, network, saved, calibrate, bad, alarm_rate, batch_size)
@@ -182,7 +184,7 @@ def _table(
     calibration = monitor.calibration
     yield repr(monitor.model)
     if calibration is None:
-        yield f"{len(checked):,} inputs; none can raise an alarm, since --calibrate or --monitor is missing"
+        yield f"{len(checked):,} inputs; without --calibrate or --monitor, none raises an alarm"
     else:
         low, high = calibration.interval
         yield (
@@ -204,7 +206,7 @@ def _table(
 
 
 def _too_many(monitor: Monitor, alarms: int, inputs: int, fail_above: float | None) -> bool:
-    """Whether there are more alarms than allowed, or else than the rate that clean data have at most explains."""
+    """Whether there are more alarms than allowed or, without a limit, than the calibrated rate explains."""
     if fail_above is not None:
         if not 0 <= fail_above <= 1:
             raise InputError(f"--fail-above must be a share from 0 to 1, not {fail_above}")

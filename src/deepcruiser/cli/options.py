@@ -39,7 +39,7 @@ system = click.option(
     required=True,
     metavar="SYSTEM",
     help="The network to run: FILE.py:NAME (an object with `run(batch) -> list[Run]`, such as TorchSystem, or a "
-    f"function that gives one), a model file, 'process: COMMAND', or a built-in one: {', '.join(BUILT_IN)}.",
+    f"function that returns one), a model file, 'process: COMMAND', or a built-in one: {', '.join(BUILT_IN)}.",
 )
 
 #: `device`: where the network runs.
@@ -48,7 +48,7 @@ device = click.option(
 )
 
 #: `quiet`: no progress.
-quiet = click.option("-q", "--quiet", is_flag=True, show_default=False, help="Print no progress, only the result.")
+quiet = click.option("-q", "--quiet", is_flag=True, show_default=False, help="Print only the result, no progress.")
 
 
 def data(help_text: str, *, required: bool = True, multiple: bool = False) -> Decorator[Any]:

@@ -1,4 +1,4 @@
-"""What commands print, and how they end: one line for an error, and an exit status of its own for each kind."""
+"""How commands print and end: an error is one line, and each kind of error has an exit status of its own."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _details() -> str:
 
 
 def _mute() -> None:
-    """Let nothing more be written: the interpreter's own attempt at its end would fail again and change the status."""
+    """Stop all further output: the interpreter's own attempt at exit would fail again and change the status."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

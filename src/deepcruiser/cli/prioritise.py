@@ -1,4 +1,4 @@
-"""deepcruiser prioritise: an order of a pool in which failures are likely to come first."""
+"""deepcruiser prioritise: order a pool so that failures are likely to come first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
     help="Order by how unsure the system is, by how new its states are, or by both.",
 )
 @click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
-@click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail on any other answer than the label.")
+@click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail if the answer differs from the label.")
 @options.batch_size
 @options.device
 @options.json_output()
@@ -55,8 +55,8 @@ def prioritise(
     deepcruiser prioritise --system asr.py:system --data pool/
     deepcruiser prioritise --system asr.py:system --data labelled/ --by both --model asr.model --wer-above 0.3
 
-    Labels are not needed, and never change the order. Where they exist, --wer-above or --disagreement judges the
-    answers and shows how many failures come early, compared with a random order.
+    Labels are not needed and never change the order. If the inputs have labels, --wer-above or --disagreement judges
+    the answers and shows how many failures come early, compared with a random order.
     """
     if wer_above is not None and disagreement:
         raise click.UsageError("give one of --wer-above and --disagreement")
@@ -87,7 +87,7 @@ def prioritise(
 
 
 def as_dict(result: Priorities) -> dict[str, Any]:
-    """The result as JSON holds it."""
+    """The result as JSON."""
     order = [
         {"id": each.id, "doubt": each.doubt, "novelty": each.novelty, "fails": each.fails} for each in result.order
     ]

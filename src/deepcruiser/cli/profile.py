@@ -36,7 +36,7 @@ from deepcruiser.stream import Progress
     "--sample",
     type=Fraction(),
     default=1.0,
-    help="Profile only this random share of the data, such as 0.2 or 20%.  [default: all of them]",
+    help="Profile only this random share of the data, such as 0.2 or 20%.  [default: all]",
 )
 @click.option(
     "--pca-share",
@@ -45,14 +45,17 @@ from deepcruiser.stream import Progress
     show_default=True,
     help="Share of the profiled sequences to fit the principal components on.",
 )
-@click.option("--exact", is_flag=True, help="Fit the principal components on all of them, in a pass of its own.")
+@click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in an extra pass.")
 @options.seed
 @options.batch_size
 @options.device
 @workers.count
 @workers.cluster
 @click.option(
-    "--partitions", default="10,20,50,100", show_default=True, help="Partitions to show the size of the model for."
+    "--partitions",
+    default="10,20,50,100",
+    show_default=True,
+    help="Show the size of the model for these numbers of partitions.",
 )
 @options.input_partitions(", for these sizes")
 @options.quiet
@@ -78,16 +81,16 @@ def profile(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Record where the states of a network go on its training data.
+    """Record the states that a network goes through on its training data.
 
     \b
     deepcruiser profile --system asr.py:system --data LibriSpeech/train-clean-100 -o asr.profile
 
-    The data are run once, after a share of them has been run to fit the principal components. The table shows the size
-    of the abstract model for several numbers of partitions; the same profile serves them all.
+    Runs a share of the data to fit the principal components, and then all of the data once. The table shows the size
+    of the abstract model for several numbers of partitions; one profile gives them all.
     """
     if exact and ctx.get_parameter_source("pca_share") is ParameterSource.COMMANDLINE:
-        raise click.UsageError(f"--exact does not go with --pca-share {pca_share}: leave one out")
+        raise click.UsageError(f"--exact cannot be combined with --pca-share {pca_share}: leave one out")
     if not output.parent.is_dir():  # fail now, not after hours of work
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
@@ -141,7 +144,7 @@ def check_self(profile: Profile, partitions: int) -> None:
         value = criterion.of(model, profile.visits(model))
         if value != 1.0:
             raise DeepCruiserError(
-                f"self-check failed: {criterion} of the profiled data is {value} on {model}, and must be 1"
+                f"self-check failed: {criterion} of the profiled data is {value} on {model}, but must be 1"
             )
 
 

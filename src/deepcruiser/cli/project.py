@@ -29,7 +29,7 @@ OWN = {
     "max_wrong_seeds": "float",
 }
 _ORACLES = ("wer_above", "cer_above", "disagreement", "spans_below", "tolerance", "sdr_below", "keywords", "oracle")
-#: Options that do not go together: where one is typed, the file gives none of the other places in the row.
+#: Options that cannot be combined: where one is typed, the file gives none of the other places in the row.
 _ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
     tuple(frozenset({name}) for name in _ORACLES),
     (frozenset({"model"}), frozenset({"profile", "partitions"})),
@@ -82,7 +82,7 @@ def _replaced(name: str, typed: Mapping[str, Any]) -> bool:
 
 
 def defaults(command: str, target: str | None) -> dict[str, Any]:
-    """What the project file of the current folder says about the parameters of a command; nothing without a file."""
+    """The parameters of a command that the project file of the current folder sets; empty without a file."""
     project = find()
     if project is None:
         if target is not None:

@@ -70,14 +70,14 @@ def replay(
     deepcruiser replay tests/asr_regressions        a regression suite
 
     Makes each input from its seed and its recipe, runs the system on it, and compares the input, the answer and the
-    states with what was stored. With another system, tests that no longer fail are reported as fixed. Keeps the paths
-    of the tests through the states, the named ones or the worst ten, for `deepcruiser report` to show.
+    states with the stored ones. With another system, tests that no longer fail are reported as fixed. Also stores the
+    paths through the states of the named tests, or of the worst ten, for `deepcruiser report`.
 
     Exit status: 0 no test still fails, 1 at least one does, 2 usage error.
     """
     if (folder / SUITE).is_file():
         if numbers or data or mutations or oracle or noise or save:
-            raise click.UsageError("a suite is replayed as a whole, and needs only --system")
+            raise click.UsageError("a suite is always replayed as a whole; give no other option than --system")
         raise click.exceptions.Exit(1 if replay_suite(folder, system, device=device, as_json=as_json_text) else 0)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
@@ -113,7 +113,7 @@ def replay(
         say(f"there are no failing tests in {folder}")
     elif len(results) > 1:
         same = sum(not result.differences for _, result in results)
-        say(f"{failing:,} of {len(results):,} fail; {same:,} are the same as before in everything compared")
+        say(f"{failing:,} of {len(results):,} fail; {same:,} exactly as before")
     raise click.exceptions.Exit(1 if failing else 0)
 
 
@@ -141,8 +141,8 @@ def open_campaign(folder: Path, *, device: str = "cpu", **sources: str | None) -
         changes["oracle_source"] = changes.pop("oracle")
     if stored.spec.system is None and not {"system", "data"} <= set(changes):
         raise InputError(
-            f"{str(folder)!r} does not say what it was made with, because it was started in Python: give --system "
-            "and --data, and --mutations if they were your own"
+            f"{str(folder)!r} was started in Python, so it does not name its system and data: give --system and "
+            "--data, and --mutations if they were your own"
         )
     spec = located(stored.spec, folder, stored.directory) if stored.spec.system is not None else stored.spec
     spec = replace(spec, **changes)  # type: ignore[arg-type]
@@ -191,7 +191,7 @@ def _lines(test: FailedTest, result: Replay, *, other: bool, states: bool) -> st
     elif other:
         outcome = f"fixed: {quoted(result.output)}"
     else:
-        outcome = "does not fail any more: " + "; ".join(result.differences)
+        outcome = "no longer fails: " + "; ".join(result.differences)
     return "\n".join([*failure_lines(failure_dict(test)), f"    {printable(outcome, width=400)}"])
 
 
@@ -221,7 +221,7 @@ def _write(folder: Path, result: Replay) -> None:
 
 
 def replay_suite(folder: Path, system: str | None, *, device: str = "cpu", as_json: bool) -> int:
-    """Run a suite and print what came of each test; the number of those that fail and are not known to."""
+    """Run a suite and print the result of each test; returns the number of unexpected failures."""
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
         suite = Suite.read(folder)

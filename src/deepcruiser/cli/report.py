@@ -9,6 +9,7 @@ import click
 
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import ProjectCommand
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.junit import write_junit
 from deepcruiser.report.page import write_page
@@ -55,7 +56,7 @@ def report(
 
     \b
     deepcruiser report runs/asr                         writes runs/asr/report.html
-    deepcruiser report runs/old runs/new -o both.html   judges the second against the first
+    deepcruiser report runs/old runs/new -o both.html   compares the second with the first
     deepcruiser report runs/asr --junit failures.xml    for CI; also --text, --markdown, --json
 
     Reads the campaign folders only: no system is loaded and none of your files is executed. It also works while a
@@ -70,11 +71,11 @@ def report(
         page = output or folders[0] / "report.html"
         write_page(campaigns, page, embed=embed)
         failing = sum(len(campaign.record.failed) for campaign in campaigns)
-        say(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {failing:,} failing tests", err=as_json)
+        say(f"{page}: {page.stat().st_size / 1e6:.1f} MB, {count_of(failing, 'failing test')}", err=as_json)
     result = ReportData.of(campaigns)
     if junit is not None:
         write_junit(result, junit)
-        say(f"{junit}: {len(result.failures):,} failing tests", err=True)
+        say(f"{junit}: {count_of(len(result.failures), 'failing test')}", err=True)
     if as_json:
         say(json.dumps(collect(result), indent=2))
     elif as_lines:

@@ -46,7 +46,7 @@ def system_from(name: str, *, device: str = "cpu") -> System:
         net: Any = getattr(system, "net", None)
         if not is_network(net):
             raise InputError(
-                f"--device {device} is for networks of PyTorch and for ONNX files, and {name!r} is neither: leave it "
+                f"--device {device} works for PyTorch networks and ONNX files, but {name!r} is neither: leave it "
                 "out, or choose the device where the system is made"
             )
         net.to(device)
@@ -169,7 +169,7 @@ def model_from(
     """The abstract model that --profile and --partitions, or --model, name."""
     if model is not None and profile is None and partitions is None:
         if input_partitions != INPUT_PARTITIONS:
-            raise click.UsageError("--input-partitions goes with --profile: the file of --model has its grids")
+            raise click.UsageError("--input-partitions needs --profile: the model in --model already has its grids")
         return AbstractModel.load(model)
     if profile is None or partitions is None or model is not None:
         raise click.UsageError("give either --profile and --partitions, or --model")
@@ -183,7 +183,7 @@ def guide_from(text: str, keep: str | None = None) -> Guide:
     names = [name.strip() for name in text.split(",")]
     baseline = next((name for name in names if name in ("random", "none")), None)
     if baseline is not None and keep is not None and keep != baseline:
-        raise click.UsageError(f"--guide {text} does not go with --keep {keep}: leave one out")
+        raise click.UsageError(f"--guide {text} cannot be combined with --keep {keep}: leave one out")
     criteria = tuple(criterion(name) for name in names if name != baseline)
     rule: Any = baseline or keep or Guide().keep
     return Guide(criteria or (BSCov,), rule)

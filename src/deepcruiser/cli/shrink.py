@@ -27,10 +27,14 @@ from deepcruiser.transformations import to_dict
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="Shrink all failing tests.")
-@click.option("--worst", type=click.IntRange(min=1), help="Shrink this many of the worst.  [default: 20]")
-@click.option("--system", metavar="FILE.py:NAME", help="Run another system than the campaign's, such as a newer one.")
-@click.option("--data", metavar="PATH", help="Where the seeds are now.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Where the mutations are now, if they are your own.")
+@click.option(
+    "--worst", type=click.IntRange(min=1), help="Number of failing tests to shrink, the worst first.  [default: 20]"
+)
+@click.option(
+    "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own, such as a newer one."
+)
+@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
+@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
 @options.batch_size
 @options.device
 @options.json_output()
@@ -53,8 +57,8 @@ def shrink(
     deepcruiser shrink runs/asr 7 12
     deepcruiser shrink runs/asr --all
 
-    Drops every step that is not needed, then moves each parameter towards no change as far as the test fails in the
-    same way. Results are kept in the campaign's folder, so the same command resumes, and `findings` and `export
+    Drops every step that is not needed, then moves each parameter towards no change while the test fails in the same
+    way. Results are stored in the campaign's folder, so the same command resumes, and `findings` and `export
     --suite` use them.
     """
     if sum((bool(numbers), everything, worst is not None)) > 1:
@@ -106,7 +110,7 @@ def threshold_lines(shrunk: Shrunk) -> list[str]:
 
 
 def as_dict(shrunk: Shrunk) -> dict[str, Any]:
-    """A shrunk test as JSON holds it."""
+    """A shrunk test as JSON."""
     thresholds = [
         {"step": each.step, "name": each.name, "fails": each.fails, "passes": each.passes} for each in shrunk.thresholds
     ]

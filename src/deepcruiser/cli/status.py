@@ -1,4 +1,4 @@
-"""deepcruiser status: how far a campaign is."""
+"""deepcruiser status: the progress of a campaign."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepcruiser.cli.summary import as_text, summary
 
 
 @click.command(cls=ProjectCommand)
-@click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="FOLDER", type=click.Path(path_type=Path))
 @options.json_output()
 def status(folder: Path, as_json: bool) -> None:
     """Show the progress of a campaign, running or not: runs, coverage, failing tests, and what is left of its budget.
@@ -29,7 +29,7 @@ def status(folder: Path, as_json: bool) -> None:
         running = store.is_at_work()
     result = {"running": running, **summary(record), "runs_planned": record.spec.runs}
     if running:
-        result["stopped"] = "not yet: it is running"
+        result["stopped"] = "no, still running"
     if as_json:
         say(json.dumps(result, indent=2))
         return

@@ -13,6 +13,7 @@ from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.preferences import Preferences, learns
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.criteria import Criterion
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.report.format import counted, duration, failure_details, failure_text, group_of, rate
 from deepcruiser.serialise import summarise
 from deepcruiser.transformations import to_dict
@@ -112,8 +113,8 @@ def as_text(found: dict[str, Any]) -> str:
     if not found["failing_tests"]:
         return "\n".join([*lines, _without_failures(found)])
     lines.append(
-        f"failing tests: {counted(found['failed'])}; {found['failing_inputs']:,} different inputs, from "
-        f"{found['failing_seeds']:,} seeds; the first in run {found['first_failure']:,}. The worst:"
+        f"failing tests: {counted(found['failed'])}; {count_of(found['failing_inputs'], 'different input')}, from "
+        f"{count_of(found['failing_seeds'], 'seed')}; the first in run {found['first_failure']:,}. The worst:"
     )
     for test in found["worst"]:
         lines += [f"  {line}" for line in failure_lines(test)]

@@ -30,7 +30,7 @@ Held = TypeVar("Held")
 cluster = click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers is then one for each of its CPUs.",
+    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. [default of --workers: its CPUs]",
 )
 
 #: `count`: the number of processes that run the system.
@@ -39,7 +39,7 @@ count = click.option(
     "count",
     default=0,
     type=click.IntRange(min=0),
-    help="Number of processes that run the system; affects only the speed.  [default: this process alone]",
+    help="Number of processes that run the system; affects only the speed.  [default: only this process]",
 )
 
 
@@ -148,8 +148,8 @@ def campaign_workers(
         return 0
     if workers.count > spec.ahead:
         say(
-            f"note: with this window {spec.ahead} of {workers.count} workers have work; --window "
-            f"{2 * workers.count * spec.batch_size} gives all of them work",
+            f"note: this window keeps only {spec.ahead} of {workers.count} workers busy; --window "
+            f"{2 * workers.count * spec.batch_size} keeps all of them busy",
             err=True,
         )
     return workers

@@ -25,10 +25,10 @@ LABEL_COLUMNS = ("label", "labels", "target", "class")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One input of a corpus and its text or right label, if that is known.
+    """An input of a corpus with its text or right label, if known.
 
     `offset` and `duration`, in seconds, select a part of an audio file; without an offset, all of it is read. `value`
-    is an input that stands in the list itself, such as a text; `path` is then that of the list.
+    is an input from the list itself, such as a text; `path` is then that of the list.
     """
 
     id: str

@@ -68,11 +68,11 @@ class Samples(Sequence[Any]):
 
 
 def samples(data: Any, *, input: Any = None, label: Any = None) -> Iterable[Any]:  # noqa: A002
-    """The inputs of some data with their right answers, as everything that runs a system takes them.
+    """The inputs of some data with their right answers, in the form that `profile`, `cover` and `fuzz` take.
 
     `data` is a path, as for `read_corpus`, a DataFrame of pandas, a data set of PyTorch or Hugging Face, a DataLoader,
     or a list. Items are pairs (input, right answer), dictionaries such as {"text": ..., "label": ...}, or inputs alone.
-    `input` and `label` name the fields (of tuples: their numbers) where they have other names than the usual ones.
+    `input` and `label` name the fields (for tuples: their numbers) if they do not have the usual names.
     """
     fields = input, label
     if isinstance(data, str | os.PathLike):

@@ -28,9 +28,9 @@ def spans(
     pause_seconds: float = 0.1,
     pad_seconds: float = 0.03,
 ) -> list[tuple[float, float]]:
-    """When something is there, as (start, end) in seconds, from its probability in each step.
+    """The times at which something is there, as (start, end) in seconds, from its probability in each step.
 
-    A span begins where the probability reaches `above` and ends where it falls under `below`, unless it reaches `above`
+    A span begins when the probability reaches `above` and ends when it falls below `below`, unless it reaches `above`
     again within `pause_seconds`. Spans shorter than `shortest_seconds` are dropped; the others are widened by
     `pad_seconds` on either side, to the middle of the pause at most.
     """

@@ -26,7 +26,7 @@ _TOLERANCE = 1e-2
 
 
 def doubt_of(scores: Any) -> float | None:
-    """The doubt of [steps, classes] or [classes] scores; None where there are no steps, or NaN or infinite values.
+    """The doubt of [steps, classes] or [classes] scores; None if there are no steps, or NaN or infinite values.
 
     `scores` may be probabilities, their logarithms or logits.
     """

@@ -145,13 +145,13 @@ def beside_k_means(experiment: Experiment, found: Sequence[Family], again: Seque
             )
     if not rows:
         raise InputError(
-            f"every grid has more than {MOST_CLUSTERS:,} states, and k-means of as many clusters takes too long: "
-            "give fewer --partitions"
+            f"every grid has more than {MOST_CLUSTERS:,} states, and k-means with as many clusters takes too long; "
+            "use fewer --partitions"
         )
     caption = (
-        "The grid beside k-means on the same projected states, with as many clusters as the grid has states (grids of "
-        f"up to {MOST_CLUSTERS:,}). *Mutants' states outside*: of the states that a mutant visits, the share that "
-        "profiling never visited, in the mean; with k-means every vector belongs to some cluster."
+        "The grid compared with k-means on the same projected states, with as many clusters as the grid has states "
+        f"(grids of up to {MOST_CLUSTERS:,}). *Mutants' states outside*: of the states that a mutant visits, the share "
+        "that profiling never visited, on average; with k-means every vector belongs to some cluster."
     )
     return Table("k-means", tuple(rows), caption=caption, shown={"mutants' states outside": shares})
 

@@ -76,7 +76,7 @@ class Attack:
 
 @dataclass(frozen=True, eq=False)
 class Adversarial:
-    """What came of an attack: the samples, whether the target is written, and the signal-to-noise ratio."""
+    """The result of an attack: the samples, whether the target is written, and the signal-to-noise ratio."""
 
     samples: Samples
     target: str

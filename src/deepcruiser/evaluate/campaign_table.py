@@ -69,9 +69,9 @@ class Campaigns:
         some = next(iter(self.by_arm))
         confidence = self.median(some, lambda found: float(len(found["ran"]))).confidence
         return (
-            f"{self.count} campaigns of {self.budget} for each line, from the same {self.seeds:,} seeds, which "
-            f"are answered without an error; the campaigns differ in their random seed. In brackets: the "
-            f"{confidence:.1%} confidence interval of the median. p: two-sided, exact rank test of Mann and Whitney, "
+            f"Each line is the result of {self.count} campaigns of {self.budget}, which differ in their random seed. "
+            f"All use the same {self.seeds:,} seeds, which the system answers without an error. In brackets: the "
+            f"{confidence:.1%} confidence interval of the median. p: two-sided exact rank test of Mann and Whitney, "
             "not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one "
             "of the other; 0.5 means no difference."
         )

@@ -73,7 +73,7 @@ class Arm:
 
 
 def arms(partitions: Sequence[int], base: int) -> list[Arm]:
-    """All that RQ3 compares: choices are uniform, but where strategies are compared themselves."""
+    """All arms that RQ3 compares: choices are uniform, except where strategies are compared."""
     guided = [Arm(BSCov.name, m) for m in partitions]
     others = [Arm(each.name, base) for each in FIVE if each is not BSCov]
     baselines = [*(Arm(BSCov.name, m, "random") for m in partitions), Arm(BSCov.name, base, "none")]
@@ -96,7 +96,7 @@ def panel(experiment: Experiment, base: int) -> list[tuple[Criterion, AbstractMo
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a campaign is: runs, or minutes, or both, and then whichever is over first.
+    """The length of a campaign: runs, minutes, or both, whichever ends first.
 
     The minutes are those that making and running each batch took when it ran first, so that a campaign which is asked
     for again, or by several processes, is as long as it was.
@@ -140,7 +140,7 @@ class Task:
 
 
 def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
-    """What a campaign came to, from its file if it is known."""
+    """The result of a campaign, read from its file if it has run before."""
     plain = asdict(task)
     plain["runs"] = plain["budget"]["runs"]  # campaigns of runs alone have the names that they always had
     plain |= {} if task.budget.minutes is None else {"minutes": task.budget.minutes}

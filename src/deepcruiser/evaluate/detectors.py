@@ -1,4 +1,4 @@
-"""The monitor and the detectors it is compared with: how well they tell one kind of input from another."""
+"""The monitor and the detectors it is compared with: how well they distinguish kinds of input."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def fitted(evidence: Evidence, sets: Sets, monitor: Monitor) -> Monitor | None:
 def contrasts(
     evidence: Evidence, sets: Sets, monitor: Monitor, others: Mapping[str, Monitor] | None = None
 ) -> list[Contrast]:
-    """The contrasts: which inputs should be told apart."""
+    """The contrasts: which inputs should be distinguished."""
     bad = [each for each in sets.tests if each.item.text and wrong(evidence, each.item.text, each)]
     right = [each for each in sets.tests if each.item.text and not wrong(evidence, each.item.text, each)]
     pairs = [(f"answers with more than {percent(evidence.wer_above)} wrong words", bad, right)]

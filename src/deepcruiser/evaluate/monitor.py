@@ -76,7 +76,7 @@ def monitor(evidence: Evidence) -> Answer:
         )
     return Answer(
         "monitor",
-        "The abstract model as a watch",
+        "The abstract model as a monitor",
         tuple(tables),
         data=Table("monitor-data", tuple(data(evidence, sets, main, others))),
         notes=notes(evidence, sets),
@@ -107,14 +107,14 @@ def calibration_text(monitor: Monitor) -> str:
     assert calibration is not None
     low, high = calibration.interval
     return (
-        f"**Alarms** of the monitor, calibrated on {len(calibration.clean):,} clean inputs to raise them for "
-        f"{percent(calibration.alarm_rate)} (with this number of inputs, {percent(low)} to {percent(high)})."
+        f"**Alarms** of the monitor, calibrated to {percent(calibration.alarm_rate)} on {len(calibration.clean):,} "
+        f"clean inputs (this number of inputs determines the rate to {percent(low)} to {percent(high)})."
     )
 
 
 TRANSCRIPT = (
-    "**The transcript, synthesised**: attacked recordings are told from the originals by how little the cells "
-    "they visit have in common with those of their own transcript, spoken by espeak-ng."
+    "**The synthesised transcript**: how well the overlap between the cells of a recording and those of its own "
+    "transcript, spoken by espeak-ng, distinguishes attacked recordings from their originals."
 )
 
 
@@ -156,14 +156,14 @@ def data(evidence: Evidence, sets: Sets, monitor: Monitor, others: Mapping[str, 
 
 def notes(evidence: Evidence, sets: Sets) -> tuple[str, ...]:
     text = (
-        "*monitor* is the largest standardised score of the five, without the doubt. *fitted monitor* is a logistic "
-        "model of the five and the doubt, fitted to right and wrong answers in the calibration set. *gaussian* is the "
-        "mean squared Mahalanobis distance of all numbers of the states from those of the calibration set, *two-sided* "
-        "if too near is as strange as too far; *projected gaussian* is the same of the "
-        f"{evidence.components} components from the profile. Recordings are at most {evidence.longest:g} s long. Far "
-        "recordings are compared with all of the test data, mutants that fail with those that pass, and attacked "
-        "recordings with their originals. Intervals draw whole speakers (seeds, recordings) again. The "
-        f"mutants are those of a campaign of {evidence.inputs:,} runs; one fails if its answer differs from its seed's "
+        "*monitor* is the largest of the five standardised scores, without the doubt. *fitted monitor* is a logistic "
+        "model of the five scores and the doubt, fitted to right and wrong answers in the calibration set. *gaussian* "
+        "is the mean squared Mahalanobis distance of the whole states from those of the calibration set; *two-sided* "
+        "also counts states that are too close as unusual; *projected gaussian* uses only the "
+        f"{evidence.components} components of the profile. Recordings are at most {evidence.longest:g} s long. Far "
+        "recordings are compared with all of the test data, failing mutants with passing ones, and attacked "
+        "recordings with their originals. The intervals resample whole speakers (seeds, recordings). The "
+        f"mutants come from a campaign of {evidence.inputs:,} runs; one fails if its answer differs from its seed's "
         f"by more than {percent(evidence.wer_above)} of the words."
     )
     if not sets.attempts:
@@ -172,9 +172,9 @@ def notes(evidence: Evidence, sets: Sets) -> tuple[str, ...]:
     attack = evidence.attack
     return (
         text,
-        f"Of {len(sets.attempts)} attacks, {sum(success for success, _ in sets.attempts)} made the recogniser write "
-        f"the target, letter by letter, within {attack.steps} steps and {percent(attack.peak)} of the peak; the median "
-        f"signal-to-noise ratio is {quiet:.1f} dB. Only those count above.",
+        f"{sum(success for success, _ in sets.attempts)} of {len(sets.attempts)} attacks made the recogniser write "
+        f"the target, letter by letter, within {attack.steps} steps and {percent(attack.peak)} of the peak; their "
+        f"median signal-to-noise ratio is {quiet:.1f} dB. Only these count above.",
     )
 
 

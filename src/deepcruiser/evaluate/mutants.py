@@ -65,8 +65,8 @@ def choose_seeds(
             found += [record for record in batch.records if record.ran and accept(experiment, record)]
     if len(found) < count:
         raise InputError(
-            f"{count:,} seeds were asked for, and {len(found):,} of the {len(names):,} given are {what}: "
-            + (f"ask for --seeds {len(found)}, or give more data" if found else "give other data")
+            f"--seeds {count} is too large: only {len(found):,} of the {len(names):,} inputs are {what}; "
+            + (f"use --seeds {len(found)}, or give more data" if found else "give other data")
         )
     return found[:count]
 

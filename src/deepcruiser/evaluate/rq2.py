@@ -49,10 +49,10 @@ def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int 
         ),
         data=Table("rq2-data", tuple(data)),
         notes=(
-            f"{len(data):,} mutants of {seeds:,} seeds that are answered without an error; {wrong:.1%} of the mutants "
-            f"have one, and their mean error rate is {values(data, 'score').mean():.3f}. In brackets: 95 % confidence "
-            f"intervals from {times:,} bootstrap samples of the seeds. *Given*: Spearman's correlation after "
-            f"{known_of(changes)} has been regressed out of the ranks.",
+            f"{len(data):,} mutants of {seeds:,} seeds that the system answers without an error; {wrong:.1%} of the "
+            f"mutants have an error, and the mean error rate of all is {values(data, 'score').mean():.3f}. In "
+            f"brackets: 95 % confidence intervals from {times:,} bootstrap samples of the seeds. *Given*: Spearman's "
+            f"correlation after regressing {known_of(changes)} out of the ranks.",
             *(explained(row) for row in whole if changes == 1),
         ),
         draw=lambda: draw(experiment, data, whole),
@@ -62,7 +62,7 @@ def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int 
 
 
 def known_of(changes: int) -> str:
-    """What the correlation is given, in words."""
+    """What is regressed out of the ranks, in words."""
     return "the seed" if changes > 1 else "the seed, the transformation, or the transformation with its parameters"
 
 
@@ -126,7 +126,7 @@ def by_transformation(experiment: Experiment, data: Sequence[Row]) -> Table:
         {"transformation": kind, **_part(experiment, [row for row in data if row["transformation"] == kind])}
         for kind in kinds
     ]
-    return Table("rq2-transformations", tuple(rows), caption="The same (Spearman) for each transformation alone:")
+    return Table("rq2-transformations", tuple(rows), caption="Spearman's correlation for each transformation alone:")
 
 
 def by_length(experiment: Experiment, data: Sequence[Row]) -> Table:
@@ -135,7 +135,7 @@ def by_length(experiment: Experiment, data: Sequence[Row]) -> Table:
         {"transformations": n, **_part(experiment, [row for row, of in zip(data, lengths, strict=True) if of == n])}
         for n in sorted(set(lengths))
     ]
-    return Table("rq2-chains", tuple(rows), caption="The same (Spearman) for each length of the chains alone:")
+    return Table("rq2-chains", tuple(rows), caption="Spearman's correlation for each length of the chains alone:")
 
 
 def _part(experiment: Experiment, rows: Sequence[Row]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _part(experiment: Experiment, rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def explained(row: Row) -> str:
-    """How much of the correlation transformation and strength explain, in a sentence."""
+    """A sentence that says how much of the correlation the transformation and its strength explain."""
     name, whole = row["configuration"], row["Spearman"]
     kind, both = row["given the transformation"], row["given transformation and strength"]
     if not whole.differs_from_zero:

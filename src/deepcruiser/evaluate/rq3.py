@@ -34,12 +34,12 @@ def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns:
         (
             Table("rq3", tuple(grids), "BSCov under each configuration:", shown),
             Table("rq3-criteria", tuple(criteria), f"The other criteria, on {name}:", shown),
-            Table("rq3-strategies", tuple(ways), f"Ways to choose, guided by BSCov on {name}:", shown),
+            Table("rq3-strategies", tuple(ways), f"Selection strategies, guided by BSCov on {name}:", shown),
         ),
         data=curves(found),
         notes=(
             found.how,
-            "*Queue* seems to be the coverage that the paper reports (it does not say); it grows by construction, "
+            "*Queue* is probably the coverage that the paper reports (it does not say); it grows by construction, "
             "because only mutants that increase it are kept. *All runs* is the coverage of all runs that did not fail. "
             "It can be compared between guides, and p and A refer to it. For a guided campaign the two are equal.",
             "`learned` stands for the defaults of `fuzz`: it also keeps mutants that come nearer to failing, may add "
@@ -95,17 +95,17 @@ def strategy_line(found: Campaigns, arm: Arm) -> dict[str, Any]:
 
 
 def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Where guided campaigns cover more or less than the baselines, in sentences."""
+    """Sentences that say where guided campaigns cover more or less than the baselines."""
     sentences = []
     for other in ("none", "random"):
         of = [row for row in rows if row["guide"] == other]
-        names = {how: list[str]() for how in ("more than", "less than", "not significantly more or less than")}
-        more, less, same = names.values()
+        names = {how: list[str]() for how in ("higher for", "lower for", "no significant difference for")}
+        higher, lower, same = names.values()
         for row in of:
-            where = same if row[P] >= 0.05 else more if row[A] > 0.5 else less
+            where = same if row[P] >= 0.05 else higher if row[A] > 0.5 else lower
             where.append(f"{row['criterion']} {row['configuration']}")
-        parts = [f"{how} {other}: {', '.join(some)}" for how, some in names.items() if some]
-        sentences.append(f"Guided campaigns cover {'; '.join(parts)} (p < 0.05).")
+        parts = [f"{how} {', '.join(some)}" for how, some in names.items() if some]
+        sentences.append(f"Coverage of guided campaigns compared with {other} (p < 0.05): {'; '.join(parts)}.")
     return sentences
 
 

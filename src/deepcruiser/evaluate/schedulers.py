@@ -125,7 +125,7 @@ def schedulers(
             Table(
                 "schedulers-tests",
                 tuple(tests),
-                f"`{first}` against the others: the ratio of the medians, p by Holm, and A.",
+                f"`{first}` against the others: the ratio of the medians, p corrected by Holm's method, and A.",
                 {column: p_value for column in tests[0] if column.startswith("p ")} if tests else {},
             ),
             Table(
@@ -137,11 +137,12 @@ def schedulers(
         data=Table("schedulers-data", tuple(each_campaign(found, named, compared))),
         notes=(
             found.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
-            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in what "
-            f"became of which word; *severe* ones have a score above {SEVERE:g}; *seeds* have at least one failure. "
-            "*First failure* is the run. *Severity* and *changes* are means over all mutants; no mutant exceeds the "
-            "severity of the title. *BSCov* is of all runs that did not fail. `matched` repeats the severity and the "
-            "number of changes of `learned` run by run, with a random seed, random kinds and random parameters.",
+            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in which word "
+            f"became what; *severe* ones have a score above {SEVERE:g}; *seeds* have at least one failure. "
+            "*First failure* is the number of the run. *Severity* and *changes* are means over all mutants; no mutant "
+            "exceeds the severity in the title. *BSCov* is the coverage of all runs that did not fail. `matched` "
+            "repeats the severity and the number of changes of `learned` run by run, with random seeds, kinds and "
+            "parameters.",
         ),
         draw=lambda: draw(found, named),
         seconds=found.seconds,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def export(model: AbstractModel | Transducer, path: str | os.PathLike[str]) -> None:
-    """Write the model or transducer in the format that the suffix of `path` names, whole or not at all."""
+    """Write the model or transducer to a file; the suffix of `path` selects the format."""
     from deepcruiser.abstraction.transducer import Transducer
     from deepcruiser.export import graphml, graphviz, openfst, prism, storm
 

@@ -28,16 +28,16 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KaldiFeatures:
-    """Log-mel features (`LogMel.kaldi`), and what a recipe makes of them, in the order of `order`.
+    """Log-mel features (`LogMel.kaldi`) and the further steps of a recipe, in the order of `order`.
 
         features = KaldiFeatures.recipe("librispeech")
 
-    Called with an `Audio` or samples it gives an array [frames, size]. Called with an array [frames, bins], such as one
-    of a Kaldi archive, it does the steps alone.
+    Called with an `Audio` or samples, it returns an array [frames, size]. Called with an array [frames, bins], such as
+    one of a Kaldi archive, it does only the further steps.
 
-    * "cmvn": every value loses its mean, and with `variance` is divided by its deviation. Both are those of the
-      recording itself, or of `statistics`: a speaker's, [2, bins + 1], as compute-cmvn-stats writes them and as
-      `statistics_of` computes them.
+    * "cmvn": the mean of each value is subtracted, and with `variance` the value is divided by its deviation. Both are
+      those of the recording itself, or of `statistics`: a speaker's, [2, bins + 1], as compute-cmvn-stats writes them
+      and as `statistics_of` computes them.
     * "deltas": the first and second derivatives, each over two frames on either side, are put beside the values.
     * "splice": each frame with `context` frames on either side; the first and last are repeated beyond the ends.
     * "subsample": every `every`-th frame, from frame `first` on.

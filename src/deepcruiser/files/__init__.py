@@ -1,1 +1,1 @@
-"""Files: ours appear whole or not at all, and foreign ones are checked before anything is trusted to read them."""
+"""Files: ours are written completely or not at all, and foreign ones are checked before any library reads them."""

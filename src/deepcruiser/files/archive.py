@@ -27,7 +27,7 @@ _BLOCK_BYTES = 2**24
 
 
 def save(path: str | os.PathLike[str], kind: str, about: Mapping[str, Any], arrays: Mapping[str, Array | Rows]) -> None:
-    """Write a file of the given kind ("profile", "model", "coverage"), whole or not at all."""
+    """Write a file of the given kind ("profile", "model", "coverage"), completely or not at all."""
     header = {"format": f"deepcruiser {kind}", "version": VERSION, "arrays": sorted(arrays), **about}
     with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_member("about.json"), json.dumps(header, indent=2))

@@ -1,4 +1,4 @@
-"""What WAV, FLAC and Ogg files say of themselves, compared with what they hold.
+"""Comparing what WAV, FLAC and Ogg files declare with what they contain.
 
 libsndfile plays a damaged file as far as it can. A test must not run on such a sound without a word, so that here the
 redundancy of each format is checked: sizes and rates in headers, page checksums, the number of the last frame.

@@ -1,4 +1,4 @@
-"""What Kaldi's and EESEN's files are made of: tokens, numbers, vectors and matrices, binary or as text.
+"""The objects in Kaldi's and EESEN's files: tokens, numbers, vectors and matrices, binary or as text.
 
 Every size in a file is compared with what is left of the file before memory is taken for it.
 """
@@ -39,7 +39,7 @@ class KaldiReader:
             self.position += 2
 
     def error(self, expected: str) -> FileError:
-        """The error for what stands at the position."""
+        """The error for the object at the position."""
         there = bytes(self.data[self.position : self.position + 24])
         what = repr(there)[1:] if there else "the end of the file"
         return FileError(f"{self.name}, byte {self.position}: expected {expected}, not {what}; is the file damaged?")

@@ -1,4 +1,4 @@
-"""Loading a foreign file in a child process first, where a crash or a hang of the library that reads it does no harm.
+"""Loading a foreign file in a child process first, so that a crash or a hang of the library does no harm.
 
 The child is started once and forks for every file, so that a trial takes milliseconds. It imports nothing of ours.
 """

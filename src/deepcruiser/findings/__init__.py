@@ -1,1 +1,1 @@
-"""From failures to what is wrong: what kind each one is, the mildest way to show it, and which have one cause."""
+"""From failures to findings: the kind of each failure, its mildest recipe, and which failures have one cause."""

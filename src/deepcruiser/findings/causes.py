@@ -1,4 +1,4 @@
-"""Why a test fails: the error, the change that matters, and whether its states are where training never was.
+"""Why a test fails: the error, the change that causes it, and whether its states are outside the training region.
 
 The change that matters made a test fail that passed without it. Where several were made at once, it is the one that
 suffices alone in most other tests with that error. The first tests decide what most have in common, so that later ones
@@ -30,7 +30,7 @@ _CHANGES = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Causes:
-    """Tells the cause of each failing test of a campaign, in the light of the first ones, in their order."""
+    """Finds the cause of each failing test of a campaign, using the first ones, in their order."""
 
     record: CampaignRecord
     regions: Regions
@@ -47,13 +47,13 @@ class Causes:
         return Cause(*self._error(member.failure).key, self._change(member), "")
 
     def _error(self, failure: Failure) -> Failure:
-        """The error without the words and labels, but for a word that several seeds have."""
+        """The error without the words and labels, except for a word that several seeds have."""
         general, (word, *others) = failure.general, sorted({error.expected for error in failure.words}) or [""]
         common = general.kind == "wrong words" and word in self._common_words and not others
         return Failure(general.kind, word) if common else general
 
     def _change(self, member: Member) -> str:
-        """The change that matters, or `SEVERAL` if none is known to suffice alone."""
+        """The change that causes the failure, or `SEVERAL` if no single change is known to."""
         recipe = member.recipe if member.shrunk is not None else member.recipe[-member.test.added :]
         if len(recipe) == 1:
             return change_of(recipe[0])
@@ -78,7 +78,7 @@ class Causes:
 
     @cached_property
     def _outside_matters(self) -> bool:
-        """Whether tests fail where training never was, and mostly there, whatever the change that leads there."""
+        """Whether tests fail outside the training region, and mostly there, whichever change leads there."""
         outside = [member for member in self.first if member.region == "outside"]
         if not outside:
             return False

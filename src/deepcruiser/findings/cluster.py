@@ -1,4 +1,4 @@
-"""From the failing tests of a campaign to findings: those with one cause together, and what matters most first."""
+"""From the failing tests of a campaign to findings: grouped by cause, the most important first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deepcruiser.oracles import Oracle
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """The findings of a campaign, what matters most first.
+    """The findings of a campaign, the most important first.
 
     `apart` are the failing tests that did not fail when they were shrunk. `spacing` is the number of passing runs whose
     answer differs from what was expected in its spaces alone.
@@ -36,9 +36,9 @@ class Findings:
 
 
 def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> Findings:
-    """Group the failing tests of a campaign by cause; `shrunk` holds what is known of some by their number.
+    """Group the failing tests of a campaign by cause; `shrunk` has the shrunk tests by their number.
 
-    More failures move none of the others to another finding once there are 200: see `Causes`.
+    Once there are 200 failures, further ones do not move earlier ones to another finding: see `Causes`.
     """
     oracle, shrunk = oracle_of(record), shrunk or {}
     regions, members, apart = Regions(record.seeds), [], []

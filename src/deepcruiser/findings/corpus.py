@@ -75,7 +75,7 @@ def export_failures(folder: str | os.PathLike[str], record: CampaignRecord, *, m
 def _write(
     folder: Path, record: CampaignRecord, tests: Sequence[Test | FailedTest], lists: Callable[[Sequence[Row]], Lists]
 ) -> int:
-    """Write a new folder, whole or not at all."""
+    """Write a new folder, completely or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileError(f"cannot write tests to {str(folder)!r}: it already exists; use a new folder")
     folder.parent.mkdir(parents=True, exist_ok=True)

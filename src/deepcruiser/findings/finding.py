@@ -110,17 +110,17 @@ class Finding:
 
     @property
     def rank(self) -> float:
-        """How much it matters: wrongness times seeds, divided by one plus the severity of the mildest recipe."""
+        """Importance: wrongness times seeds, divided by one plus the severity of the mildest recipe."""
         return self.worst.wrongness * len(self.seeds) / (1 + self.mildest)
 
     @property
     def is_outside(self) -> bool:
-        """Whether the states of most tests leave what training visited."""
+        """Whether the states of most tests leave the region that training visited."""
         return sum(member.region == "outside" for member in self.members) >= _MOST * len(self.members)
 
     @property
     def error(self) -> Failure:
-        """The error of nearly all tests, with the words or labels, or else of all in general."""
+        """The error of nearly all tests, with the words or labels; if they differ, the kind of error."""
         return self._most if self._is_in(_NEARLY_ALL) else self.cause.failure
 
     @cached_property
@@ -160,7 +160,7 @@ class Finding:
             return ""
         leaves = "" if self.worst.shrunk is None else self.worst.shrunk.leaves
         comma, where = "," * bool(self._change), f", {leaves}" if leaves else ""
-        return f"{comma} where the states leave what training visited{where}"
+        return f"{comma} where the states leave the region that training visited{where}"
 
     def _repr_html_(self) -> str:
         return card(self.title, [("why", self.explanation)], below=self.worst.test._repr_html_())
@@ -172,9 +172,9 @@ class Finding:
         got = f" ({cause.got})" if cause.got else ""
         what = f"{cause.expected!r} is wrong" if cause.expected else f"{KINDS[cause.kind]}{got}"
         if cause.region == "outside":
-            why = "more of the states are where training never was than in 19 of 20 seeds"
+            why = "more of the states are outside the training region than in 19 of 20 seeds"
         elif cause.change == SEVERAL:
-            why = "no change is known to suffice alone"
+            why = "no single change is known to cause it"
         else:
             why = f"the change that matters is {cause.change}"
         return f"{count} in which {what} and {why}"

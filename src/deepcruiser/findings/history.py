@@ -1,4 +1,4 @@
-"""What became of findings from one version of a network to the next."""
+"""Which findings are new, fixed or still failing from one version of a network to the next."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Version:
 
 @dataclass(frozen=True, eq=False)
 class Difference:
-    """What became of the findings of the version before."""
+    """Which findings are new, fixed or still failing, compared with the version before."""
 
     new: tuple[Seen, ...]
     fixed: tuple[Seen, ...]
@@ -65,7 +65,7 @@ class History:
         return tuple(self._difference(before, now) for before, now in pairs)
 
     def _difference(self, before: Version, now: Version) -> Difference:
-        """A campaign that ran longer finds more, so only what came in equal runs is new, or can be fixed."""
+        """A longer campaign finds more, so only findings within the same number of runs count as new or fixed."""
         one, other = before.findings, now.findings
         new = [seen for symptom, seen in other.items() if symptom not in one and seen.first <= self.runs]
         fixed = [seen for symptom, seen in one.items() if symptom not in other and seen.first <= self.runs]
@@ -74,7 +74,7 @@ class History:
 
 
 def history(versions: Iterable[CampaignRecord | Suite]) -> History:
-    """Compare campaigns, or the suites made of them, on versions of a network, the oldest first."""
+    """Compare campaigns, or the suites made from them, across versions of a network, the oldest first."""
     versions = tuple(versions)
     runs = min((len(each.runs) for each in versions if isinstance(each, CampaignRecord)), default=0)
     return History(tuple(_of_suite(v) if isinstance(v, Suite) else _of_campaign(v, runs) for v in versions), runs)

@@ -16,7 +16,7 @@ from deepcruiser.serialise import summarise
 #: Every kind, with the words for a sentence about it.
 KINDS = {
     "spacing": "only the spaces differ",
-    "spelling": "a word became a near one",
+    "spelling": "a word became a similar one",
     "substitution": "a word became another",
     "deletion": "a word is missing",
     "insertion": "a word was added",
@@ -45,7 +45,7 @@ WordKind = Literal["spelling", "substitution", "deletion", "insertion"]
 
 @dataclass(frozen=True)
 class WordError:
-    """What became of a word: `got` is empty for a deletion, `expected` for an insertion."""
+    """A wrong word: `got` is empty for a deletion, `expected` for an insertion."""
 
     kind: WordKind
     expected: str
@@ -54,7 +54,7 @@ class WordError:
 
 @dataclass(frozen=True)
 class Failure:
-    """How an answer fails: one of `KINDS`, what was expected and what came, and the words that differ.
+    """How an answer fails: one of `KINDS`, the expected and the actual answer, and the words that differ.
 
     `expected` and `got` are filled where they say what the failure is: the word of a single error, or two labels.
     """

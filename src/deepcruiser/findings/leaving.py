@@ -1,4 +1,4 @@
-"""Where the states of a finding's tests leave what training visited, in words for its title."""
+"""Where the states of a finding's tests leave the region that training visited, in words for its title."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _leaves(model: AbstractModel, system: System, space: str, limit_seconds: flo
 
 
 def _shortest(symbols: list[str], leaves: Leaves) -> list[str]:
-    """The symbols without all that can be left out: no single one of the result can."""
+    """The symbols without those that can be left out; none of the remaining ones can."""
     size = len(symbols) // 2
     while size:
         shorter = next((each for each in _without(symbols, size) if leaves(each)), None)

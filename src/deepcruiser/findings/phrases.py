@@ -1,4 +1,4 @@
-"""Transformations in the words of a title: what was done to the input."""
+"""Transformations in words, for the title of a finding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALIKE = ((text.Typos, text.SwapLetters, text.DropLetters), (series.DropSamples,
 
 
 def change_of(change: Any) -> str:
-    """What a change does: its name, with its direction if it has two, or the names of kinds that are alike.
+    """The effect of a change: its name, with its direction if it has two, or the names of similar kinds.
 
     "ChangeSpeed(factor < 1)", "DropSamples or DropGap".
     """
@@ -56,7 +56,7 @@ def kind_of(change: Any) -> str:
 
 
 def phrase(recipe: Iterable[Any]) -> str:
-    """What a recipe does, to follow the word "when": "sped up to 1.07 x and high-passed at 180 Hz"."""
+    """The effect of a recipe, to follow the word "when": "sped up to 1.07 x and high-passed at 180 Hz"."""
     changes = list(recipe)
     phrases = [_PHRASES[type(change)](change) for change in changes if type(change) in _PHRASES]
     if others := [name_of(change) for change in changes if type(change) not in _PHRASES]:

@@ -1,4 +1,4 @@
-"""An order of inputs without labels in which failures are likely to come first."""
+"""Ordering inputs without labels so that failures are likely to come first."""
 
 from __future__ import annotations
 

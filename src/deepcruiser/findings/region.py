@@ -1,4 +1,4 @@
-"""Where in the state space a failing test goes another way than its seed."""
+"""Where a failing test and its seed diverge in the state space."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LEAST = 0.05
 
 
 class Regions:
-    """Tells whether the states of a campaign's tests leave what training visited farther than those of the seeds."""
+    """Finds out whether the states of a campaign's tests leave the training region farther than those of the seeds."""
 
     def __init__(self, seeds: Iterable[Seeded]) -> None:
         seeds = list(seeds)
@@ -72,11 +72,11 @@ class Parting:
 
     def __str__(self) -> str:
         where = "which training visited" if self.known else "which training never visited"
-        return f"seed and test part at step {self.step} ({self.moment:.0%} of the way), in cell {self.cell}, {where}"
+        return f"seed and test diverge at step {self.step} ({self.moment:.0%} of the way), in cell {self.cell}, {where}"
 
 
 def parting(model: AbstractModel, seed: Trace, mutant: Trace) -> Parting | None:
-    """Where a test parts from its seed; None if their cells never differ."""
+    """Where a test and its seed diverge; None if their cells never differ."""
     return parting_of(model, model.cells(seed)[0], model.cells(mutant)[0])
 
 

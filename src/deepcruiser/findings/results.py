@@ -1,4 +1,4 @@
-"""What shrinking has found so far, in a campaign's folder, so that nothing is shrunk twice."""
+"""The results of shrinking so far, in a campaign's folder, so that nothing is shrunk twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _UNSAVED = 16
 
 
 def read_shrunk(record: CampaignRecord, *, system: str) -> dict[int, Shrunk]:
-    """What is known of failing tests by their number, found with the system of that fingerprint.
+    """The shrunk failing tests by number, for the system with that fingerprint.
 
     What was found with another system, or for a test that has since become another, is left out.
     """
@@ -57,7 +57,7 @@ def shrink_tests(
     system: str,
     batch_size: int = 16,
 ) -> Iterator[Shrunk]:
-    """Shrink the failing tests that are not known yet, and keep the results in the campaign's folder."""
+    """Shrink the failing tests that were not shrunk yet, and keep the results in the campaign's folder."""
     oracle = oracle_of(record)
     if oracle is None:
         raise InputError(
@@ -114,7 +114,7 @@ def _parted(record: CampaignRecord, model: AbstractModel, system: System, findin
 
 
 def fingerprint(system: System) -> str:
-    """What results are kept under."""
+    """The key under which results are kept."""
     return str(getattr(system, "fingerprint", ""))
 
 

@@ -1,4 +1,4 @@
-"""The mildest recipe that still fails in the same way, and from which value of each parameter on."""
+"""The mildest recipe that still fails in the same way, and the value at which each parameter begins to fail."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """The mildest recipe found for a failing test, and what came of it when it was run once more, alone.
+    """The mildest recipe found for a failing test, and the result of running it once more, alone.
 
-    `status` is "shrunk", "does not fail any more", "fails sometimes" (`failing` of `TRIES` runs), or "cannot be made".
+    `status` is "shrunk", "no longer fails", "fails sometimes" (`failing` of `TRIES` runs), or "cannot be made".
     Unless it is "shrunk", the recipe is that of the test. `leaves` says where the states of a finding's tests leave
     what training visited, where that was looked at.
     """
@@ -67,7 +67,7 @@ class Shrunk:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What came of a recipe: whether it failed in the same way, and how it was judged."""
+    """The result of a recipe: whether it failed in the same way, and how it was judged."""
 
     same: bool
     execution: Execution
@@ -155,7 +155,7 @@ class _Found:
 def _bisect(
     recipe: Recipe, step: int, name: str, none: float, precision: float, bound: float | None, fails: Any
 ) -> Generator[Recipe, bool, Threshold]:
-    """Move a parameter towards the value of no change as far as it fails; `bound` is where it passed before."""
+    """Move a parameter towards the value of no change while the test fails; `bound` is where it passed before."""
     bad = float(getattr(recipe[step], name))
     if bound is not None:
         if not (yield from fails(_with(recipe, step, name, bound))):
@@ -189,7 +189,7 @@ def _shrinking(test: FailedTest, inputs: Inputs, ranges: Mapping[str, Mapping[st
         for _ in range(TRIES - 1):  # one by one, since equal inputs of a batch are run once
             (again,) = yield [test.recipe]
             failing += again.same
-        return _unshrunk(test, "fails sometimes" if failing else "does not fail any more", TRIES, failing)
+        return _unshrunk(test, "fails sometimes" if failing else "no longer fails", TRIES, failing)
     searching = search(test.recipe, inputs.make(test.seed, ()), ranges)
     try:
         candidate = next(searching)
@@ -214,7 +214,7 @@ def _confirmed(test: FailedTest, shrunk: Shrunk, executor: Executor, inputs: Inp
         )
     trials = _run([(test, test.recipe)] * TRIES, executor, inputs, oracle, 1)
     failing = sum(trial.same for trial in trials)
-    return _unshrunk(test, "fails sometimes" if failing else "does not fail any more", shrunk.runs + 1 + TRIES, failing)
+    return _unshrunk(test, "fails sometimes" if failing else "no longer fails", shrunk.runs + 1 + TRIES, failing)
 
 
 def _unshrunk(test: FailedTest, status: str, runs: int, failing: int) -> Shrunk:

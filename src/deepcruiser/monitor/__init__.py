@@ -1,1 +1,1 @@
-"""An abstract model as a watch over live traffic: which inputs leave what training visited, where, and how far."""
+"""Watching live traffic with an abstract model: which inputs leave the training region, where, and how far."""

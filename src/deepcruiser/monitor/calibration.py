@@ -1,4 +1,4 @@
-"""What is usual: the scores of clean data, how they are put together to one, and where an alarm begins."""
+"""What is usual: the scores of clean data, how they are combined, and the threshold of an alarm."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Calibration:
         alarm_rate: float = 0.01,
         step_seconds: float | None = None,
     ) -> Calibration:
-        """The calibration that readings give; doubt is one of the scores if every input has it."""
+        """The calibration from readings; doubt is one of the scores if every input has it."""
         bad = [reading for reading in bad if not reading.problem]
         names = [score.name for score in SCORES]
         if all(DOUBT in reading.scores for reading in (*clean, *bad)):
@@ -68,7 +68,7 @@ class Calibration:
 
     @cached_property
     def deviation(self) -> FloatArray:
-        """The standard deviation; of what hardly varied, what one step of all of them would have changed."""
+        """The standard deviation; if a score hardly varied, the change that a single step would have made."""
         deviation: FloatArray = np.maximum(self.clean.std(0), 1 / max(1, self.steps))
         return deviation
 
@@ -126,7 +126,7 @@ class Calibration:
 
     @property
     def warning(self) -> str:
-        """What to say of a calibration on too few inputs; empty if they are enough."""
+        """The warning about a calibration on too few inputs; empty if there are enough."""
         needed = max(ENOUGH, math.ceil(1 / self.alarm_rate) - 1)
         if len(self.clean) >= needed:
             return ""

@@ -1,4 +1,4 @@
-"""A watch over the inputs of a system, `Monitor(model)`, and its alarms."""
+"""Watching the inputs of a system: `Monitor(model)` and its alarms."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from deepcruiser.monitor.step_monitor import Reading, StepMonitor
 from deepcruiser.stream import Progress, nothing_read, require_sized, stream
 from deepcruiser.trace import Array, Run, System
 
-_TEXTS = {DOUBT: "the system doubts its answer by {:.3g}", **{score.name: score.text for score in SCORES}}
+_TEXTS = {DOUBT: "the system's doubt is {:.3g}", **{score.name: score.text for score in SCORES}}
 
 
 @dataclass(frozen=True)
 class Alarm:
-    """An input that is more unusual than nearly all clean ones: how much, in what, and when.
+    """An input that is more unusual than nearly all clean ones: by how much, in which score, and when.
 
-    `score` is the combined score and `threshold` what it exceeds. `unusual` names the score that adds most to it, with
-    its `value` and what is `usual`. `steps` are the first and the last step of the stretch that is most unusual in it
-    (none for a doubt), and `seconds` the same in time, where a step has a fixed length. States that are not finite are
+    `score` is the combined score, which exceeds `threshold`. `unusual` names the score that adds most to it; `value` is
+    its value and `usual` its usual value. `steps` are the first and last step of the stretch where it is most unusual
+    (empty for a doubt), and `seconds` the same in time, if a step has a fixed length. States that are not finite raise
     an alarm with an infinite score, and `problem` says so.
     """
 
@@ -45,7 +45,7 @@ class Alarm:
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The alarm as JSON holds it, which has no NaN and no infinity."""
+        """The alarm as JSON, without NaN and infinite values."""
         return {
             "score": None if self.problem else self.score,
             "threshold": self.threshold,
@@ -60,7 +60,7 @@ class Alarm:
 
     @property
     def when(self) -> str:
-        """Where the input is most unusual: "from 1.20 s to 1.92 s"; empty if that is not known."""
+        """When the input is most unusual: "from 1.20 s to 1.92 s"; empty if unknown."""
         if self.seconds is not None:
             return f"from {self.seconds[0]:.2f} s to {self.seconds[1]:.2f} s"
         return "" if self.steps is None else f"in steps {self.steps[0]:,} to {self.steps[1]:,}"
@@ -79,12 +79,12 @@ Show = Callable[[Progress], None]
 
 @dataclass(frozen=True, eq=False)
 class Monitor:
-    """Tells inputs that stay where training went from those that do not.
+    """Distinguishes inputs that stay in the region that training visited from those that leave it.
 
         monitor = dc.Monitor(model).calibrate(system, clean, alarm_rate=0.01)
         alarm = monitor.check(run)      # None, or what is unusual and when
 
-    `clean` are inputs as they should be, held out: not those that the model was profiled on, which it knows.
+    `clean` are normal inputs that were held out, not those that the model was profiled on.
     """
 
     model: AbstractModel
@@ -100,10 +100,10 @@ class Monitor:
         batch_size: int = 16,
         watch: Show | None = None,
     ) -> Monitor:
-        """The same monitor with what is usual learned from clean data, so that it can raise alarms.
+        """The same monitor, calibrated on clean data, so that it can raise alarms.
 
-        Of such clean inputs the share `alarm_rate` will raise one. With `bad` examples, inputs that should, a logistic
-        model is fitted to tell them from clean ones.
+        A share `alarm_rate` of such clean inputs will raise one. With `bad` examples, which should raise an alarm, a
+        logistic model is fitted to distinguish them from clean ones.
         """
         uncalibrated = replace(self, calibration=None)
         readings = list(uncalibrated.scan(system, data, batch_size=batch_size, watch=watch))
@@ -143,7 +143,8 @@ class Monitor:
         return self.judge(self.read(run))
 
     def judge(self, reading: Reading) -> Alarm | None:
-        """An alarm if the reading is unusual; of a `StepMonitor`, at the end of its input or at any time before."""
+        """An alarm if the reading is unusual; a `StepMonitor` can be judged at the end of its input or at any time
+        before."""
         calibration = self._calibrated
         row = calibration.row(reading.scores)
         steps: tuple[int, int] | None
@@ -190,9 +191,7 @@ class Monitor:
     @property
     def _calibrated(self) -> Calibration:
         if self.calibration is None:
-            raise InputError(
-                "the monitor is not calibrated: monitor = monitor.calibrate(system, clean data) gives one that does"
-            )
+            raise InputError("the monitor is not calibrated: use monitor = monitor.calibrate(system, clean data)")
         return self.calibration
 
     def save(self, path: str | os.PathLike[str]) -> None:

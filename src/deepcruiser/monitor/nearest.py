@@ -1,4 +1,4 @@
-"""Which training data? The profiled sequences that come nearest to what a trace visits."""
+"""The profiled sequences that come nearest to the cells of a trace."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Neighbour:
 def nearest(
     profile: Profile, model: AbstractModel, trace: Trace, *, steps: tuple[int, int] | None = None, count: int = 3
 ) -> list[Neighbour]:
-    """The profiled sequences that come nearest to the cells of a trace, nearest first.
+    """The profiled sequences that come nearest to the cells of a trace, the nearest first.
 
     `steps` are the first and the last step to look at, such as those of an alarm; without them it is the whole trace.
     The distance of a sequence is the mean, over the distinct cells that the trace visits there, of the distance to

@@ -86,7 +86,7 @@ class Reference:
 
     @cached_property
     def least(self) -> float:
-        """The probability of what was never seen: half a step among all that profiling counted."""
+        """The probability of a step that was never seen: half a step among all that profiling counted."""
         return 0.5 / max(1, int(self.model.counts.count.sum()))
 
 
@@ -127,7 +127,7 @@ OUTSIDE = Score(
     "outside",
     over="states",
     values=lambda T: (T.distance > 0).astype(np.float64),
-    text="{:.1%} of the states lie outside those profiled",
+    text="{:.1%} of the states are outside the profiled ones",
 )
 
 #: k-SBCov reversed: sum over i of the distance from s_i to the nearest cell of S_M / (N + 1)
@@ -135,7 +135,7 @@ DISTANCE = Score(
     "distance",
     over="states",
     values=lambda T: T.distance,
-    text="the states lie {:.3g} cells from those profiled on average",
+    text="the states are {:.3g} cells away from the profiled ones on average",
 )
 
 #: BTCov reversed: |{i : (s_i, s_{i+1}) not in delta_M}| / N
@@ -143,7 +143,7 @@ TRANSITIONS = Score(
     "transitions",
     over="steps",
     values=lambda T: (~T.transition).astype(np.float64),
-    text="{:.1%} of the transitions were never profiled",
+    text="{:.1%} of the transitions did not occur in profiling",
 )
 
 #: ISCov reversed: |{i : x_i not in X_M(s_i)}| / N
@@ -151,7 +151,7 @@ CHOICES = Score(
     "choices",
     over="steps",
     values=lambda T: (~T.choice).astype(np.float64),
-    text="{:.1%} of the inputs were never profiled in their state",
+    text="{:.1%} of the inputs did not occur in their state in profiling",
 )
 
 #: WICov reversed: sum over i of -log Pr_x(s_i, s_{i+1}) / N. What was never seen counts as half a step among all

@@ -53,7 +53,7 @@ class StepMonitor:
         reached = _vectors(states, self._projections.states, "state")
         read = _vectors(inputs, self._projections.inputs, "input")
         if len(reached) != len(read):
-            raise InputError(f"{len(read)} inputs lead to {len(read)} further states, and {len(reached)} were given")
+            raise InputError(f"{len(read)} inputs lead to {len(read)} further states, but {len(reached)} were given")
         self._take(reached, read)
 
     def reading(self, doubt: float | None = None) -> Reading:

@@ -1,4 +1,4 @@
-"""What a campaign shows: a screen or lines while it runs, and a report of its folder.
+"""Showing a campaign: a screen or lines while it runs, and a report of its folder.
 
 This file imports the page only when a report is made: `import deepcruiser` reads it.
 """

@@ -1,4 +1,4 @@
-"""What a report shows, read from campaign folders alone: no system is loaded, and no file of the user's is run."""
+"""The data of a report, read only from campaign folders: no system is loaded, and no file of the user is run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class CampaignData:
         return shlex.join(["deepcruiser", "replay", os.fspath(self.folder), *([] if number is None else [str(number)])])
 
     def facts(self) -> dict[str, Any]:
-        """What more than one section shows, as JSON holds it."""
+        """What more than one section shows, as JSON."""
         record, failures = self.record, self.record.failed
         return {
             "name": self.name,
@@ -129,7 +129,7 @@ class CampaignData:
         }
 
     def failures(self) -> list[dict[str, Any]]:
-        """The failing tests as JSON holds them."""
+        """The failing tests as JSON."""
         for test in self.record.failed:
             if test.number not in self._failures:
                 self._failures[test.number] = self._failure(test)
@@ -155,7 +155,7 @@ class CampaignData:
         return transcript_pieces(test.reference, test.output, by_character=self.measure == "CER")
 
     def _right(self) -> dict[str, int] | None:
-        """How many seeds the system gets right before any change; None where it is compared with its own answers."""
+        """How many seeds the system gets right before any change; None if it is compared with its own answers."""
         oracle, texts = self.record.spec.oracle, self.record.identity.get("texts of the seeds")
         unknown = digest_of([None] * len(self.record.seeds))
         if oracle.type not in _OF_TEXTS or oracle.parameters.get("against") == "output" or texts in (None, unknown):
@@ -164,7 +164,7 @@ class CampaignData:
         return {"right": sum(event.reason == "" for event in judged), "of": len(judged)}
 
     def _warnings(self) -> list[str]:
-        """What of the folder cannot be shown, in sentences."""
+        """Warnings about parts of the folder that cannot be shown."""
         record = self.record
         warnings = [record.problem] if record.problem else []
         if record.model_problem:

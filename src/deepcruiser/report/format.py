@@ -65,7 +65,7 @@ def group_of(reason: str) -> str:
 
 
 def markdown_text(text: str, *, width: int = 200) -> str:
-    """A text in which Markdown and HTML find no markup, no link and no name to mention."""
+    """A text escaped so that Markdown and HTML see no markup, link or mention in it."""
     return re.sub(
         r"[\\`*_{}\[\]<>&#!|~@]|://",
         lambda match: "".join(f"&#{ord(char)};" for char in match[0]),

@@ -79,7 +79,7 @@ def render_section(section: Section, page: Mapping[str, Any], *, live: bool = Fa
 
 
 def render_waiting(folder: str | os.PathLike[str]) -> str:
-    """What a live page shows until the seeds have run."""
+    """The live page until the seeds have run."""
     html: str = _template("waiting.html").render(style=_asset("page.css"), folder=os.fspath(folder))
     return html
 

@@ -137,7 +137,9 @@ class Adapter(ABC):
             return [self._read(value, position)]
         windows = list(self._windows(value))
         if not windows:
-            raise InputError(f"windows= made none of input {position} of the batch: at least one is needed")
+            raise InputError(
+                f"windows= returned no window for input {position} of the batch; it must return at least one"
+            )
         return [self._read(window, position) for window in windows]
 
     def _forward_at(self, values: list[Any], positions: list[int]) -> Sequence[tuple[Any, Trace | None]]:

@@ -1,4 +1,4 @@
-"""Metamorphic transformations of audio, which change the sound and keep what is said; their families and limits.
+"""Metamorphic transformations of audio, which change the sound but not the words; their families and limits.
 
     change = AddWhiteNoise.draw(np.random.default_rng(0))     # AddWhiteNoise(snr_db=39.55, seed=2195314465)
     mutant = change(audio)                                    # the same samples every time, in any process

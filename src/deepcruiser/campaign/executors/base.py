@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Problem:
-    """Why there is no answer: the kind and the message.
+    """The reason why there is no answer: its kind and a message.
 
     The kinds are "crash", "crash once" (on an input of a batch, and not again), "time-out", "not finite", "unreadable".
     """
@@ -55,10 +55,10 @@ class Executor(ABC):
 
     @abstractmethod
     def submit(self, mutants: Sequence[Mutant]) -> Callable[[], Sequence[Execution]]:
-        """Start executing a batch, and return a function that gives its executions in the order of the batch."""
+        """Start executing a batch, and return a function that returns its executions in the order of the batch."""
 
     def file(self, seed: str, recipe: tuple[Any, ...]) -> InputFile | None:
-        """The file of an input that failed, once, if the executor has made it."""
+        """The file of a failing input, if the executor has made one; it can be fetched once."""
         return None
 
     def close(self) -> None:  # noqa: B027 (most have nothing to close)

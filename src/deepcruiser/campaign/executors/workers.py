@@ -36,7 +36,7 @@ Files = dict[int, InputFile]
 
 @dataclass(frozen=True, eq=False)
 class Bench:
-    """What a worker of a campaign holds."""
+    """The objects that a worker of a campaign holds."""
 
     inputs: Inputs
     executor: LocalExecutor

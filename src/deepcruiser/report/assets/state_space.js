@@ -34,9 +34,9 @@ function drawStateSpace(data) {
   const space = data.state_space[stateSpaceView.campaign];
   const pair = space.pairs[Math.min(stateSpaceView.pair, space.pairs.length - 1)];
   lead.textContent =
-    "Each square stands for the cells of the abstract model that lie there along two components, and is filled as far as " +
-    `they are covered. The boundary is what lies up to ${space.steps} steps from the cells of training. ` +
-    "Click on a square for the failing tests that pass through it. Drag to zoom, double-click to reset.";
+    "Each square stands for the cells of the abstract model at two components; its filling shows how many are covered. " +
+    `The boundary consists of the cells up to ${space.steps} steps from those of training. ` +
+    "Click on a square to list the failing tests that pass through it. Drag to zoom, double-click to reset.";
   stateSpaceTools(data, space, drawn, tools);
   const height = (width) => Math.max(300, Math.min(520, Math.round(width * 0.62)));
   const chart = cellChart(place, space, pair, { height, hidden: stateSpaceView.hidden, campaign: stateSpaceView.campaign });

@@ -64,7 +64,7 @@ function showTrace(test, data, pair) {
     button("▶", () => go(step + 1), { "aria-label": "Step forward" }),
     at,
     where,
-    parting == null ? null : button("Where they part", () => go(parting)),
+    parting == null ? null : button("Where they diverge", () => go(parting)),
     unknown < 0 ? null : button("First unknown cell", () => go(unknown)),
     space.pairs.length > 1 ? choice("Components", pairNames(space), traceView.pair, draw) : null,
   );
@@ -89,7 +89,7 @@ function whyNoPath(test, data, space) {
   const campaign = data.campaigns[test.campaign];
   return campaign.system
     ? `To see its path through the states, replay it, then write the report again: ${test.replay}`
-    : "To see its path through the states: deepcruiser.campaign.paths.keep_paths(campaign, system, [test]), with what fuzz() returned.";
+    : "To see its path through the states: deepcruiser.campaign.paths.keep_paths(campaign, system, [test]), where campaign is the result of fuzz().";
 }
 
 /** Where the two part, where training never was, and what was read or being written there. */
@@ -105,12 +105,12 @@ function partingText(test, seconds) {
     return `${there}, at ${time.toFixed(2)} s${word ? `, around “${word}”` : ""}`;
   };
   const unknown = path.known.indexOf("0");
-  if (unknown === parting) return `They part at ${when(parting)}. Training never visited that cell.`;
+  if (unknown === parting) return `They diverge at ${when(parting)}. Training never visited that cell.`;
   const outside =
     unknown < 0
       ? "Every cell of the failing test is known from training."
       : `The first cell that training never visited comes at ${when(unknown)}.`;
-  return `They part at ${when(parting)}. ${outside}`;
+  return `They diverge at ${when(parting)}. ${outside}`;
 }
 
 /** The symbols of a text that was read one by one: a state for each. */

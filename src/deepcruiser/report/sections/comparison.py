@@ -1,4 +1,4 @@
-"""Campaigns side by side at equal runs: each is judged against the first, and which failing tests are new."""
+"""Campaigns side by side at equal runs: each is compared with the first, and new failing tests are marked."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _data(report: ReportData) -> dict[str, Any]:
 
 
 def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
-    """What the first `runs` runs of each campaign gave.
+    """The results of the first `runs` runs of each campaign.
 
     More coverage of the same model is better. With the same system, the campaign is judged, and finding more is better;
     with another version of the system, that is, and failing less is better.
@@ -36,7 +36,7 @@ def _rows(report: ReportData, runs: int) -> Iterator[dict[str, Any]]:
     more = None if not known else same["system"]
 
     def row(label: str, values: Sequence[Any], form: str = "", *, better: bool | None = None) -> dict[str, Any]:
-        """`better` says whether more of it is; None if nobody can say."""
+        """`better` says whether more is better; None if unknown."""
         differences = [_difference(values[0], value, form, better) for value in values]
         return {"label": label, "values": list(values), "form": form, "differences": differences}
 
@@ -72,7 +72,7 @@ def _if_known(campaign: Data, fact: str) -> Any:
 
 
 def _seconds(campaign: CampaignData, runs: int) -> float | None:
-    """How long the first runs took; of a damaged campaign nobody knows."""
+    """The time of the first runs; None if the campaign is damaged."""
     return next((seconds for number, seconds in campaign.record.moments if number >= runs), None)
 
 
@@ -86,7 +86,7 @@ def _severity(campaign: CampaignData, runs: int) -> str | None:
 
 
 def _difference(first: Any, value: Any, form: str, better: bool | None) -> dict[str, Any]:
-    """How a value differs from that of the first campaign, and whether that is better; None if nobody can say."""
+    """How a value differs from that of the first campaign, and whether that is better; None if unknown."""
     if first is None or value is None or first == value or form not in ("share", "count"):
         return {"better": None, "text": ""}
     text = f"{(value - first) * 100:+.2f} points" if form == "share" else f"{value - first:+,}"
@@ -94,7 +94,7 @@ def _difference(first: Any, value: Any, form: str, better: bool | None) -> dict[
 
 
 def _sentences(report: ReportData, rows: Sequence[Data], runs: int) -> Iterator[str]:
-    """For each campaign but the first, in what it is better and worse; then what had to be left out."""
+    """For each campaign but the first, where it is better and worse; then what had to be left out."""
     names, alone = [each["name"] for each in report.facts], rows[-1]["values"]
     for number, name in enumerate(names[1:], 1):
         parts = []

@@ -50,7 +50,7 @@ def _page_data(report: ReportData) -> list[dict[str, Any]]:
 
 
 def paths_of(campaign: CampaignData, number: int) -> dict[str, Any] | None:
-    """The paths of a failing test and its seed through the cells, and where they part, if they were kept."""
+    """The paths of a failing test and its seed through the cells, and where they diverge, if they were kept."""
     record = campaign.record
     if not isinstance(record, CampaignRecord) or record.model is None:
         return None

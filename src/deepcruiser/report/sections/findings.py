@@ -1,4 +1,4 @@
-"""The findings: failing tests with one cause together, what matters most first."""
+"""The findings: failing tests with one cause together, the most important first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import FileError, printable
 from deepcruiser.findings.cluster import find
 from deepcruiser.findings.finding import Finding
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.results import read_shrunk
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import markdown_table
@@ -58,10 +59,11 @@ def _finding(finding: Finding) -> dict[str, Any]:
 def _text(data: Data) -> Iterator[str]:
     found = data["findings"]
     if found:
-        yield f"{len(found):,} findings, what matters most first:"
+        yield f"{count_of(len(found), 'finding')}, the most important first:"
     for each in found[:_LISTED]:
         yield f"  {printable(each['title'])}  [{each['id']}]"
-        yield f"      {len(each['tests']):,} failing tests, such as {each['tests'][0]}; severity {each['mildest']:.2g}"
+        tests = count_of(len(each["tests"]), "failing test")
+        yield f"      {tests}, such as {each['tests'][0]}; severity {each['mildest']:.2g}"
     if (rest := len(found) - _LISTED) > 0:
         yield f"  and {rest:,} more: deepcruiser findings {printable(data['campaigns'][0]['folder'])}"
 

@@ -1,4 +1,4 @@
-"""What a campaign came to prefer, and its failures by the severity of their recipes."""
+"""What the scheduler learned to prefer, and the failures by the severity of their recipes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Learned:
     def update(self) -> None:
         """Add the runs that the record has read since."""
         for event in self._record.runs[self._read :]:
-            assert isinstance(self._record, CampaignRecord), "what was salvaged has no runs"
+            assert isinstance(self._record, CampaignRecord), "the recovered part has no runs"
             parent = self._record.tests[event.parent]
             self.preferences.take(event, parent.seed, parent.recipe)
             amount = severity((*parent.recipe, *event.changes))

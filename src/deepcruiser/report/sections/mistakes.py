@@ -16,6 +16,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import printable
 from deepcruiser.findings.cluster import oracle_of
 from deepcruiser.findings.kinds import label_of
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.shrink import failure_of
 from deepcruiser.report.data import MEASURES, CampaignData, ReportData
 from deepcruiser.report.format import markdown_table
@@ -84,7 +85,7 @@ class Mistakes:
         return {"rule": self.rule, "groups": groups, "left_out": len(sizes) - len(groups), "rows": rows}
 
     def labels(self) -> dict[str, Any] | None:
-        """How often the system gave each label to inputs of each; None where answers are no labels, or too many."""
+        """How often the system gave each label to inputs of each; None if answers are no labels, or too many."""
         counts = self._counts.labels
         names = sorted({name for pair in counts for name in pair})
         if not 2 <= len(names) <= _LABELS:
@@ -169,7 +170,8 @@ def _text(data: Data) -> Iterator[str]:
         if each["words"]:
             yield f"{'words that go wrong':20} {'tests':>6} {'seeds':>6}{name}"
         for row in each["words"][:10]:
-            yield f"  {printable(_heard(row), width=60)}: {row['tests']:,} tests, {row['seeds']:,} seeds"
+            counts = f"{count_of(row['tests'], 'test')}, {count_of(row['seeds'], 'seed')}"
+            yield f"  {printable(_heard(row), width=60)}: {counts}"
 
 
 def _markdown(data: Data) -> Iterator[str]:

@@ -26,7 +26,7 @@ _NOTHING = np.empty(0, np.int64)
 
 
 class VisitedCells:
-    """Who visited which cells: seeds, passing mutants and failing tests. `update` adds the runs read since."""
+    """The cells that seeds, passing mutants and failing tests visited. `update` adds the runs read since."""
 
     def __init__(self, record: Record) -> None:
         self._record = record

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deepcruiser.errors import printable
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.report.format import counted, duration, markdown_text, rate
 from deepcruiser.report.section import Data, Section
 
@@ -42,8 +43,8 @@ def _failures(campaign: Data) -> str:
     if not campaign["failing_tests"]:
         return "no failing tests"
     return (
-        f"{campaign['failing_tests']:,} failing tests ({counted(campaign['failed'])}), "
-        f"{campaign['failing_inputs']:,} different inputs, from {campaign['failing_seeds']:,} seeds"
+        f"{count_of(campaign['failing_tests'], 'failing test')} ({counted(campaign['failed'])}), "
+        f"{count_of(campaign['failing_inputs'], 'different input')}, from {count_of(campaign['failing_seeds'], 'seed')}"
     )
 
 

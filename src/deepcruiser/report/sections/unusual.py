@@ -1,4 +1,4 @@
-"""How far the runs of each campaign went from what training visited, and the failing tests that went furthest."""
+"""How far the runs of each campaign left the training region, and the failing tests that went furthest."""
 
 from __future__ import annotations
 

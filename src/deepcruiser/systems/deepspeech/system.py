@@ -58,14 +58,14 @@ class DeepSpeechSystem(Adapter):
 
         system = DeepSpeechSystem("deepspeech-0.9.3-models.tflite", language_model="english.kenlm")
 
-    It works like the projects' own client: the features have zeros beyond the ends, the last frame is filled up with
-    silence, and the network runs a few steps at a time and keeps its state. `alphabet` is the path of an alphabet file;
-    files from version 0.6 on contain their own. Decoding is greedy, or a beam search if a `language_model` (or its
-    path) is given; `width`, `alpha` and `beta` are those of `ctc_beam`. The doubt is that of the scores.
+    It works like the projects' own client: the features are padded with zeros at both ends, the last frame is filled up
+    with silence, and the network runs a few steps at a time and keeps its state. `alphabet` is the path of an alphabet
+    file; files from version 0.6 on contain their own. Decoding is greedy, or a beam search if a `language_model` (or
+    its path) is given; `width`, `alpha` and `beta` are those of `ctc_beam`. The doubt is that of the scores.
 
     The trace has every step, including those inside a call of the network. `part` is "h", "c", or "both" side by side.
-    The inputs of the trace are what the LSTM receives, the output of the third dense layer. In a .tflite file where
-    that is not found, they are the windows of features; `state_name` says so. Audio is resampled to the network's rate.
+    The inputs of the trace are what the LSTM receives, the output of the third dense layer. If that is not found in a
+    .tflite file, they are the windows of features; `state_name` says so. Audio is resampled to the network's rate.
     """
 
     def __init__(

@@ -49,8 +49,8 @@ class EesenSystem(Adapter):
 
     **Input.** `features` is the name of one of EESEN's recipes, a `KaldiFeatures` with other settings, or any function
     from an input to an array [frames, size]. Without it, "wsj" is used if the network reads its 120 values a frame, and
-    otherwise inputs must be arrays of features. With a front end of Kaldi's, arrays [frames, size] go to the network as
-    they are, and arrays of its log-mel features through the rest of it, such as those of a Kaldi archive.
+    otherwise inputs must be arrays of features. With a Kaldi front end, arrays [frames, size] go to the network as they
+    are. Arrays of its log-mel features, such as those of a Kaldi archive, go through the rest of the front end.
 
     **Which state.** `part` is "h" (EESEN's m) or "c"; `layer` is the number of an LSTM layer, or "all" for all of them
     side by side; `direction` of a bidirectional layer is "both", "forward", or "backward" in the order in which that
@@ -58,13 +58,13 @@ class EesenSystem(Adapter):
 
     **Output.** With `units`, a file of lines "unit number", the answer is a text by greedy decoding: characters, with
     <SPACE> between words, or phones with spaces between them. With a `language_model` (or its path) it comes from a
-    beam search: for characters over the words of the model, with `width`, `alpha` and `beta` as in `ctc_beam`; for
-    phones over phones, with a model whose words are phones. Without `units`, the file units.txt beside the network is
-    used; if there is none, the answer is the network's output, [frames, outputs]. The doubt is that of the scores.
+    beam search, with `width`, `alpha` and `beta` as in `ctc_beam`: for characters over the words of the model, for
+    phones with a model whose words are phones. Without `units`, the file units.txt beside the network is used; if there
+    is none, the answer is the network's output, [frames, outputs]. The doubt is that of the scores.
 
     Networks of Kaldi's nnet1 with <LstmProjected> layers are read as well. Their outputs are states of hidden Markov
-    models, of which only Kaldi's decoding graph makes a text, so they take no units. The transform of their features is
-    in another file: give arrays of transformed features, or a function as `features`.
+    models, which only Kaldi's decoding graph turns into a text, so they take no units. The transform of their features
+    is in another file: give arrays of transformed features, or a function as `features`.
     """
 
     def __init__(

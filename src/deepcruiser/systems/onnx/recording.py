@@ -19,7 +19,7 @@ X, W, R, B, LENGTHS, H, C, P = range(8)
 
 @dataclass(frozen=True)
 class NodePorts:
-    """The names of the outputs that expose the values of one node; empty where the node has no such value."""
+    """The names of the outputs that expose the values of one node; empty if the node has no such value."""
 
     steps: str
     x: str

@@ -49,7 +49,7 @@ class OnnxSystem(TensorSystem):
     if there are several outputs; with `transcribe` it is transcribe(part). `doubt` is a function from the part to a
     number; without it, texts made from scores get the doubt of the scores (see `deepcruiser.systems.adapter`).
 
-    The file is never changed, weights in files beside it are node, and custom operators are not loaded.
+    The file is never changed, weights in files beside it are found, and custom operators are not loaded.
     """
 
     def __init__(

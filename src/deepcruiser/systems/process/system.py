@@ -194,12 +194,14 @@ class ProcessSystem:
         output = reply["text"] if "text" in reply else reply["output"]
         doubt = reply.get("doubt")
         if doubt is not None and (isinstance(doubt, bool) or not isinstance(doubt, int | float)):
-            raise ProgramError(f"{self!r} gave the doubt {doubt!r}, but it must be a number")
+            raise ProgramError(f"{self!r} returned the doubt {doubt!r}, but it must be a number")
         if reply.get("states") is None:
             return Run(output, doubt=doubt)
         segments = reply.get("segments") or []
         if not isinstance(segments, list) or not all(type(steps) is int for steps in segments):
-            raise ProgramError(f"{self!r} gave the segments {segments!r}, but they must be a list of numbers of steps")
+            raise ProgramError(
+                f"{self!r} returned the segments {segments!r}, but they must be a list of numbers of steps"
+            )
         states = self._array(reply["states"], "states", folder)
         if reply.get("inputs") is None:
             steps = len(states) - (len(segments) or 1)
@@ -209,7 +211,7 @@ class ProcessSystem:
         try:
             return Run(output, Trace(states, inputs, segments=tuple(segments)), doubt)
         except InputError as error:
-            raise ProgramError(f"{self!r} gave an invalid trace: {error}") from None
+            raise ProgramError(f"{self!r} returned an invalid trace: {error}") from None
 
     def _array(self, file: Any, name: str, folder: Path) -> Any:
         path = Path(folder, str(file)).resolve()
@@ -220,7 +222,7 @@ class ProcessSystem:
                 array = read_array(opened, os.fstat(opened.fileno()).st_size)
         except (OSError, ValueError, FileError) as error:
             raise ProgramError(
-                f"{self!r} gave {str(file)!r} as its {name}, which is not a readable .npy file ({error})"
+                f"{self!r} returned {str(file)!r} as its {name}, which is not a readable .npy file ({error})"
             ) from None
         if array.dtype.kind not in "fiu":
             raise ProgramError(f"the {name} that {self!r} wrote to {str(file)!r} are not numbers")

@@ -20,7 +20,7 @@ Call = Callable[[dict[str, Array]], Mapping[str, Array]]
 
 @dataclass(frozen=True, kw_only=True)
 class Streaming:
-    """How a network whose state goes in and comes out of every call is called.
+    """How to call a network whose state goes in and comes out of every call.
 
     * `carry`: the inputs that are the state, and for each the output that is the state after the call, as in
       {"h": "hn"}. By default they are found by their names and shapes; {} means that there are none.

@@ -136,5 +136,5 @@ def normalised(frames: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def mask(lengths: Tensor, longest: int) -> Tensor:
-    """True where a row of a batch is its own, False where it is padding."""
+    """True where a row of a batch is its own, False if it is padding."""
     return torch.arange(longest, device=lengths.device) < lengths[:, None]
