@@ -39,7 +39,7 @@ def hunt(
 ) -> list[Found]:
     """Print what a campaign of `runs` finds.
 
-    Return the worst test of each finding, the most important first, then the first ones of other seeds; at most eight in all.
+    Return the worst test of each finding, the most important first, then tests of other seeds; at most eight in all.
     """
     model = None
     if guided:
