@@ -98,7 +98,7 @@ def test_nothing_but_audio_is_taken(english: English) -> None:
 
 
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(dc.FileError, match="there is no file"):
+    with pytest.raises(dc.FileError, match="there is no weights file"):
         English(weights=tmp_path / "none.safetensors")
     (tmp_path / "cut.safetensors").write_bytes(WEIGHTS.read_bytes()[:1000])
     with pytest.raises(dc.FileError, match="not a safetensors file"):

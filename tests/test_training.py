@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import lzma
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -137,6 +139,8 @@ def test_training_learns_and_goes_on(data: Path, tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(shapes.SHAPES, "english", lambda: Recogniser(small))
     monkeypatch.setattr(train, "WARM_STEPS", (10, 10))
     monkeypatch.setattr(train, "RATES", (5e-3, 5e-3))
+    clock = itertools.count(step=0.06)  # seconds for each update, however long it takes: 150 of them
+    monkeypatch.setattr(train, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     arguments = argparse.Namespace(
         data=data, output=tmp_path / "run", minutes=0.15, shape="english", noise=None, seed=0, device="cpu", hours=0.1,
         start=None, batch_seconds=12.0, batch_most=32, no_graphs=False,
