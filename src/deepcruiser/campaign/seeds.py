@@ -39,7 +39,7 @@ class Seeds(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._items:
-            raise InputError(f"there is no seed {name!r} among the {len(self):,} seeds")
+            raise InputError(f"there is no seed {name!r} among the {len(self):,} given")
         if name not in self._held:
             self._held[name] = input_of(self._items[name])
             if len(self._held) > _SEEDS_HELD:
