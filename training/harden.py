@@ -1,6 +1,6 @@
 """Does it help the network? python -m training.harden TRAIN --held HELD -o RUN [--device cuda]
 
-A campaign looks for failing tests on recordings of training speakers. Copies of the recogniser in the box are then
+A campaign looks for failing tests on recordings of training speakers. Copies of the built-in recogniser are then
 fine-tuned on clean training recordings and these tests, or on as many random mutants of as many changes and the same
 severity. New campaigns on held-out recordings, and word error rates there, compare both with the network as it is.
 Writes RUN/harden.json and prints the table. The same command resumes where it stopped.

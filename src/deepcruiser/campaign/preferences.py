@@ -20,7 +20,7 @@ from deepcruiser.transformations.severity import parameters, severity
 LEAST_RUNS = 64
 #: The first quarter of the runs is compared with the last, but never more than this number of runs.
 _MOST_RUNS = 1000
-#: A share that grew by less than this factor is no preference.
+#: A share that grew by less than this factor is not a preference.
 _GROWN = 1.25
 _SEEDS = 3
 

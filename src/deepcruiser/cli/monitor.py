@@ -130,7 +130,7 @@ def _monitor(
         return Monitor(model)
     examples = None if bad is None else data_from(bad)
     with watching() as watch, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # told below, in one line
+        warnings.simplefilter("ignore", UserWarning)  # reported below, in one line
         calibrated = Monitor(model).calibrate(
             system, data_from(calibrate), bad=examples, alarm_rate=alarm_rate, batch_size=batch_size, watch=watch
         )

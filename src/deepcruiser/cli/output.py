@@ -87,7 +87,7 @@ def _mute() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
             os.dup2(nowhere, stream.fileno())
-        except (OSError, ValueError, AttributeError):  # it is no file, as in tests
+        except (OSError, ValueError, AttributeError):  # not a file, as in tests
             continue
     os.close(nowhere)
 

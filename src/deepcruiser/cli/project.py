@@ -19,7 +19,7 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.files.reading import read_text
 
 PROJECT = "deepcruiser.toml"
-#: The keys that are no fields of a spec, with their types.
+#: The keys that are not fields of a spec, with their types.
 OWN = {
     "train": "str",
     "test": "str",

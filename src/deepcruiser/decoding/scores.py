@@ -54,7 +54,7 @@ def log_probabilities(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return np.asarray(np.minimum(0, np.log(scores)))
 
 
-#: The least log-probability that is told from others.
+#: Smaller log-probabilities are raised to this.
 _LEAST = -60.0
 
 

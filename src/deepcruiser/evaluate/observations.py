@@ -90,7 +90,7 @@ class Gaussian:
 def items(data: Iterable[Any], *, longest: float, limit: int, seed: int) -> list[Item]:
     """Readable inputs in an order drawn from the seed, at most `limit`; sounds above `longest` seconds are left out.
 
-    Sounds that are more than twice as long as a piece are no utterances; they are cut into pieces, which come in the
+    Sounds that are more than twice as long as a piece are not utterances; they are cut into pieces, which come in the
     order of their names.
     """
     found: list[Item] = []

@@ -85,7 +85,8 @@ class Mistakes:
         return {"rule": self.rule, "groups": groups, "left_out": len(sizes) - len(groups), "rows": rows}
 
     def labels(self) -> dict[str, Any] | None:
-        """How often the system gave each label to inputs of each; None if answers are no labels, or too many."""
+        """How often the system answered inputs of each label with each label; None if answers are not labels, or too
+        many."""
         counts = self._counts.labels
         names = sorted({name for pair in counts for name in pair})
         if not 2 <= len(names) <= _LABELS:
