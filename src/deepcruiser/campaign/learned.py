@@ -113,7 +113,7 @@ class _Seed:
 
 
 class Learned(Scheduler):
-    """Takes the best of a few random candidates, by what it has learned so far.
+    """Takes the most promising of a few random candidates, using what it has learned so far.
 
     Three models learn from every run. The first predicts the distance to failure; it has something to learn from the
     first run on. The second predicts whether the run fails; the prediction of the first is one of its inputs. How

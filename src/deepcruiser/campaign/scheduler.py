@@ -72,7 +72,7 @@ class Uniform(Select):
 
 
 class Recent(Select):
-    """Newer tests are likelier: the chance halves with every tenth of the queue, from its end."""
+    """Prefers newer tests: the chance halves with every tenth of the queue, from its end."""
 
     def choose(self, queue: Queue, rng: np.random.Generator) -> Test:
         halves = rng.exponential(1 / np.log(2))
@@ -180,7 +180,7 @@ class OneChange(Scheduler):
 
 
 class Chains(Scheduler):
-    """Adds one to three random changes at once to any test: what a scheduler that learns is compared with."""
+    """Adds one to three random changes at once to any test; a baseline for schedulers that learn."""
 
     def __init__(self, drawing: Drawing) -> None:
         self._drawing = drawing

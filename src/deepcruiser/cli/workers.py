@@ -30,8 +30,8 @@ Held = TypeVar("Held")
 cluster = click.option(
     "--cluster",
     metavar="ADDRESS",
-    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers then defaults to the number of its "
-    "CPUs.",
+    help="Run on a Ray cluster: HOST:PORT, or auto on one of its machines. --workers then defaults to the number of "
+    "its CPUs.",
 )
 
 #: `count`: the number of processes that run the system.
