@@ -48,6 +48,7 @@ def test_criteria_equal_the_sets_on_clusters_too() -> None:
     assert dc.ISCov(model, tests) == pytest.approx(plain.iscov(M, T))
     assert dc.WICov(model, tests) == pytest.approx(plain.wicov(M, T))
     assert [c(model, traces) for c in (dc.BSCov, dc.BTCov, dc.ISCov, dc.WICov)] == [1] * 4
+    assert [c(model, tests) for c in (dc.SBCov(1), dc.SBCov(3, within=True))] == [0, 0], "there is no boundary"
 
 
 def test_the_clusters_are_those_of_lloyd() -> None:
@@ -77,8 +78,6 @@ def test_bad_input(monkeypatch: pytest.MonkeyPatch) -> None:
         profile.cluster(10_000)
     with pytest.raises(dc.InputError, match="clusters must be at least 1, not 0"):
         profile.cluster(0)
-    with pytest.raises(dc.InputError, match=r"1 steps from the states cannot be told apart on M\{2,3 clusters\}"):
-        profile.cluster(3).boundary(1)
     monkeypatch.setattr(clusters_module, "find_spec", lambda name: None)
     with pytest.raises(dc.InputError, match=r"k-means needs scikit-learn: install it with pip install 'deepcruiser"):
         profile.cluster(3)

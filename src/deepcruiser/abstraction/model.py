@@ -182,8 +182,10 @@ class AbstractModel:
     def boundary(self, steps: int, *, within: bool = False) -> IntArray:
         """The codes of the cells at a distance of 1 to `steps` from the nearest state, ascending.
 
-        With `within`, only those inside the bounds of the grid.
+        With `within`, only those inside the bounds of the grid. Clusters have no boundary, as every vector is in one.
         """
+        if isinstance(self.grid, Clusters):
+            return np.empty(0, np.int64)
         if steps > self.grid.margin:
             raise InputError(
                 f"{steps} steps from the states cannot be told apart on {self.name}, only {self.grid.margin}: "
