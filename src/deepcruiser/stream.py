@@ -22,6 +22,8 @@ T = TypeVar("T")
 Reduce = Callable[[list[str], list[Run]], Sequence[T] | Callable[[], Sequence[T]]]
 #: What a worker makes of a share of a window: results with their places, the unreadable inputs, the number of steps.
 _Share = tuple[list[tuple[int, tuple[str, T]]], dict[str, str], int]
+#: The inputs of a window that could be read, the places of those in each batch, and the number of all its inputs.
+_Window = tuple[list[tuple[str, Any]], list[list[int]], int]
 
 #: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of similar length.
 _BATCHES_PER_WINDOW = 8
@@ -35,6 +37,8 @@ class Progress:
     stage: str = ""
     done: int = 0
     steps: int = 0
+    #: The first of the chosen inputs whose results have all been given.
+    complete: int = 0
     skipped: dict[str, str] = field(default_factory=dict)
     watch: Callable[[Progress], None] | None = None
 
@@ -57,6 +61,8 @@ def stream(
 ) -> Iterator[tuple[str, T]]:
     """Run every chosen item of `data` and yield its id with what `reduce` made of its run, in the order of the data.
 
+    With `progress.complete` above 0 it goes on from there, in the same batches.
+
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
     (see `deepcruiser.corpora.samples`). Items that cannot be read are noted in `progress.skipped` and left out.
     `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs. It gives
@@ -70,22 +76,22 @@ def stream(
         yield from _on_workers(workers, data, reduce, batch_size, progress, chosen)
         return
     items = ((name, item) for name, item in named(data) if chosen(name))
-    windows = ((inputs, _batches(inputs, batch_size)) for inputs in _windows(items, batch_size, progress))
+    windows = _windows(islice(items, progress.complete, None), batch_size, progress)
     yield from _run(system, windows, reduce, progress)
 
 
-def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progress) -> Iterator[list[tuple[str, Any]]]:
+def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progress) -> Iterator[_Window]:
     """Inputs that were read, a window at a time; the next is read while the network runs on the current one."""
     with ThreadPoolExecutor(1) as reader:
         window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
         upcoming = reader.submit(_read, window)
         while window:
-            inputs, unreadable = upcoming.result()
+            size, (inputs, unreadable) = len(window), upcoming.result()
             window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
             upcoming = reader.submit(_read, window)
             progress.skipped.update(unreadable)
             progress.advance(len(unreadable))
-            yield inputs
+            yield inputs, _batches(inputs, batch_size), size
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,14 +110,14 @@ def _on_workers(
     progress: Progress,
     chosen: Callable[[str], bool],
 ) -> Iterator[tuple[str, T]]:
-    positions = [position for position, (name, _) in enumerate(named(data)) if chosen(name)]
+    positions = [position for position, (name, _) in enumerate(named(data)) if chosen(name)][progress.complete :]
     size = batch_size * _BATCHES_PER_WINDOW
     windows = [positions[start : start + size] for start in range(0, len(positions), size)]
     # Few windows are shared by several workers, each of which reads all of its window.
     shares = min(_BATCHES_PER_WINDOW, max(1, workers.count // max(1, len(windows))))
-    jobs = ((window, share, shares, reduce, batch_size) for window in windows for share in range(shares))
+    jobs = ((places, share, shares, reduce, batch_size) for places in windows for share in range(shares))
     waiting: deque[Future[_Share[T]]] = deque()
-    for _ in windows:
+    for window in windows:
         waiting.extend(workers.submit(_share, job) for job in islice(jobs, 2 * workers.count - len(waiting)))
         results, unreadable = [], dict[str, str]()
         for _ in range(shares):
@@ -121,6 +127,7 @@ def _on_workers(
         progress.skipped.update(unreadable)
         progress.advance(len(unreadable))
         yield from (result for _, result in sorted(results, key=lambda placed: placed[0]))
+        progress.complete += len(window)
 
 
 def _share(source: Source, job: tuple[list[int], int, int, Reduce[T], int]) -> _Share[T]:
@@ -130,7 +137,7 @@ def _share(source: Source, job: tuple[list[int], int, int, Reduce[T], int]) -> _
     inputs, unreadable = _read(items)
     batches = _batches(inputs, batch_size)[share::shares]
     progress = Progress(len(inputs))
-    results = _run(source.system, [(inputs, batches)], reduce, progress)
+    results = _run(source.system, [(inputs, batches, len(items))], reduce, progress)
     return list(zip(sorted(chain(*batches)), results, strict=True)), unreadable, progress.steps
 
 
@@ -146,7 +153,8 @@ class _Batch:
 
     inputs: list[tuple[str, Any]]
     positions: list[int]
-    last: bool
+    #: With the last batch of a window: the number of inputs that are complete then.
+    completes: int
     results: dict[int, Any]
     wait: Callable[[], Sequence[Any]]
     steps: int
@@ -154,16 +162,20 @@ class _Batch:
 
 def _run(
     system: System,
-    windows: Iterable[tuple[list[tuple[str, Any]], list[list[int]]]],
+    windows: Iterable[_Window],
     reduce: Reduce[T],
     progress: Progress,
 ) -> Iterator[tuple[str, T]]:
     """The results of the batches of each window, in the order of its inputs."""
     before: _Batch | None = None
-    for inputs, batches in windows:
+    size = 0
+    for inputs, batches, number in windows:
         results: dict[int, T] = {}
+        size += number
         for positions in batches:
-            batch = _start(system, inputs, positions, reduce, positions is batches[-1], results)
+            last = positions is batches[-1]
+            batch = _start(system, inputs, positions, reduce, size if last else 0, results)
+            size = 0 if last else size
             if before is not None:
                 yield from _finish(before, progress)
             before = batch
@@ -176,7 +188,7 @@ def _start(
     inputs: list[tuple[str, Any]],
     positions: list[int],
     reduce: Reduce[T],
-    last: bool,
+    completes: int,
     results: dict[int, T],
 ) -> _Batch:
     try:
@@ -185,15 +197,16 @@ def _start(
         raise InputError(f"{system!r} called sys.exit({error.code!r}): remove that call") from error
     reduced = reduce([inputs[i][0] for i in positions], runs)
     steps = sum(len(run.traced) for run in runs)
-    return _Batch(inputs, positions, last, results, reduced if callable(reduced) else lambda: reduced, steps)
+    return _Batch(inputs, positions, completes, results, reduced if callable(reduced) else lambda: reduced, steps)
 
 
 def _finish(batch: _Batch, progress: Progress) -> Iterator[tuple[str, Any]]:
     """Wait for the results of a batch; yield those of its window with the last batch of it."""
     batch.results.update(zip(batch.positions, batch.wait(), strict=True))
     progress.advance(len(batch.positions), steps=batch.steps)
-    if batch.last:
+    if batch.completes:
         yield from ((batch.inputs[i][0], result) for i, result in sorted(batch.results.items()))
+        progress.complete += batch.completes
 
 
 def _read(window: list[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], dict[str, str]]:

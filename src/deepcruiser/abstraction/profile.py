@@ -208,20 +208,21 @@ class Recorder:
 
     def __init__(self, projections: Projections) -> None:
         self.projections = projections
-        self._states = Rows(projections.states.components)
-        self._inputs = Rows(projections.inputs.components)
-        self._sequences: list[tuple[str, int]] = []
+        self.states = Rows(projections.states.components)
+        self.inputs = Rows(projections.inputs.components)
+        #: The name and the number of steps of each trace.
+        self.sequences: list[tuple[str, int]] = []
 
     def add(self, name: str, states: Projected, inputs: Projected, segments: Sequence[int]) -> None:
-        self._states.append(states)
-        self._inputs.append(inputs)
-        self._sequences += [(name, steps) for steps in segments]
+        self.states.append(states)
+        self.inputs.append(inputs)
+        self.sequences += [(name, steps) for steps in segments]
 
     def profile(self, *, fitted_on: int, system: System | None = None, probes: tuple[Probe, ...] = ()) -> Profile:
-        lengths = np.array([length for _, length in self._sequences], np.int64)
-        origin = Origin.of(self._sequences, fitted_on=fitted_on, system=system)
-        names = tuple(name for name, _ in self._sequences)
-        return Profile(self.projections, self._states, self._inputs, lengths, origin, names, probes)
+        lengths = np.array([length for _, length in self.sequences], np.int64)
+        origin = Origin.of(self.sequences, fitted_on=fitted_on, system=system)
+        names = tuple(name for name, _ in self.sequences)
+        return Profile(self.projections, self.states, self.inputs, lengths, origin, names, probes)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -52,15 +52,18 @@ class Moments:
         self.mean = torch.zeros(size, dtype=torch.float64, device=device)
         self.scatter = torch.zeros(size, size, dtype=torch.float64, device=device)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """As plain arrays, for other processes."""
-        return {"count": self.count, "mean": self.mean.cpu().numpy(), "scatter": self.scatter.cpu().numpy()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    @classmethod
+    def of(cls, count: int, mean: FloatArray, scatter: FloatArray) -> Self:
+        """Moments that were computed before, on the CPU."""
         import torch
 
-        self.count = state["count"]
-        self.mean, self.scatter = torch.tensor(state["mean"]), torch.tensor(state["scatter"])
+        moments = cls.__new__(cls)
+        moments.count, moments.mean, moments.scatter = count, torch.tensor(mean), torch.tensor(scatter)
+        return moments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As plain arrays, for other processes."""
+        return Moments.of, (self.count, self.mean.cpu().numpy(), self.scatter.cpu().numpy())
 
     @property
     def size(self) -> int:
@@ -69,13 +72,7 @@ class Moments:
     def fetch(self) -> Callable[[], Moments]:
         """Start to copy them to the CPU, and return a function that waits for the copy."""
         mean, scatter = fetch(self.mean), fetch(self.scatter)
-
-        def wait() -> Moments:
-            copy = Moments.__new__(Moments)
-            copy.__setstate__({"count": self.count, "mean": mean(), "scatter": scatter()})
-            return copy
-
-        return wait
+        return lambda: Moments.of(self.count, mean(), scatter())
 
     def add(self, vectors: Array) -> None:
         """Take in vectors of the shape (n, size)."""

@@ -13,7 +13,7 @@ from deepcruiser.abstraction.profile import Profile
 from deepcruiser.abstraction.profiler import profile as profile_system
 from deepcruiser.cli import options, workers
 from deepcruiser.cli.options import Fraction
-from deepcruiser.cli.output import print_skipped, say
+from deepcruiser.cli.output import INTERRUPTED, print_skipped, say, typed
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.criteria import BSCov, BTCov, ISCov, WICov
@@ -41,9 +41,7 @@ from deepcruiser.stream import Progress
 @click.option(
     "--pca-share",
     type=Fraction(),
-    default=0.1,
-    show_default=True,
-    help="Share of the profiled sequences to fit the principal components on.",
+    help="Share of the profiled sequences to fit the principal components on.  [default: 10%, less of large data]",
 )
 @click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in an extra pass.")
 @options.seed
@@ -69,7 +67,7 @@ def profile(
     components: int,
     input_components: int | None,
     sample: float,
-    pca_share: float,
+    pca_share: float | None,
     exact: bool,
     seed: int,
     batch_size: int,
@@ -87,7 +85,8 @@ def profile(
     deepcruiser profile --system asr.py:system --data LibriSpeech/train-clean-100 -o asr.profile
 
     Runs a share of the data to fit the principal components, and then all of the data once. The table shows the size
-    of the abstract model for several numbers of partitions; one profile gives them all.
+    of the abstract model for several numbers of partitions; one profile gives them all. If profiling is interrupted,
+    the same command resumes from FILE.part.
     """
     if exact and ctx.get_parameter_source("pca_share") is ParameterSource.COMMANDLINE:
         raise click.UsageError(f"--exact cannot be combined with --pca-share {pca_share}: leave one out")
@@ -95,6 +94,7 @@ def profile(
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]
     skipped: dict[str, str] = {}
+    part = output.with_name(f"{output.name}.part")
     network = system_from(system, device=device)
     work = workers.of_source(system, network, data, count, cluster, device=device)
     with work as started, watching(quiet=quiet) as show:
@@ -103,22 +103,30 @@ def profile(
             skipped.update(progress.skipped)
             show(progress)
 
-        result = profile_system(
-            network,
-            data_from(data),
-            components=components,
-            input_components=input_components,
-            sample=sample,
-            pca_share=pca_share,
-            exact=exact,
-            seed=seed,
-            batch_size=batch_size,
-            workers=started,
-            watch=watch,
-        )
+        try:
+            result = profile_system(
+                network,
+                data_from(data),
+                components=components,
+                input_components=input_components,
+                sample=sample,
+                pca_share=pca_share,
+                exact=exact,
+                seed=seed,
+                batch_size=batch_size,
+                workers=started,
+                checkpoint=part,
+                watch=watch,
+            )
+        except KeyboardInterrupt:
+            if not part.exists():
+                raise
+            say(f"Interrupted. Most of what was done is in {part}. Resume with: {typed(ctx)}", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
     configurations = result.configurations(grids, input_partitions=input_partitions)
     check_self(result, grids[-1])
     result.save(output)
+    part.unlink(missing_ok=True)
     if as_json:
         report = {
             "profile": str(output),

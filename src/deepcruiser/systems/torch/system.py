@@ -61,7 +61,7 @@ class TorchSystem(Adapter):
     device. The tensors of the trace stay on that device too. `doubt` is a function from the part to a number; without
     it, texts made from scores get the doubt of the scores (see `deepcruiser.systems.adapter`). `classes` are the
     symbols or labels of the scores, and `blank` the class that says nothing, as for `ctc_greedy`; with them, campaigns
-    know how near an answer is to failing.
+    know how near an answer is to failing, and the part is on the CPU.
     """
 
     def __init__(
@@ -142,6 +142,8 @@ class TorchSystem(Adapter):
         )
         # The traces first: they are ready while a device still computes, and the output has to wait for it.
         traces = [Trace(states[: n + 1], inputs[:n]) for (states, inputs), n in zip(recorded.rows, steps, strict=True)]
+        if self._classes and isinstance(output, Tensor):  # all at once: each answer is made of them, and its doubt
+            output = output.cpu()
         return list(zip(split(output), traces, strict=True))
 
     def _refuse_training(self) -> None:
