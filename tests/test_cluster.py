@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -65,7 +66,60 @@ def test_the_command_runs_on_a_cluster(tmp_path: Path, cluster: Any) -> None:
     assert toy.rows(tmp_path / "cluster") == toy.rows(tmp_path / "here")
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_question_is_asked_on_a_cluster(tmp_path: Path, cluster: Any) -> None:
+    profile, outputs = str(tmp_path / "a.profile"), []
+    assert run("profile", "--system", "brackets", "--data", "brackets", "--exact", "-o", profile).exit_code == 0
+    common = [
+        "evaluate",
+        "rq1",
+        "--system",
+        "brackets",
+        "--profile",
+        profile,
+        "--seeds",
+        "6",
+        "--mutants",
+        "4",
+        "--json",
+    ]
+    for name, options in (("here", []), ("cluster", ["--cluster", cluster.address, "--jobs", "2"])):
+        result = run(*common, *options, "-o", str(tmp_path / name))
+        assert result.exit_code == 0, result.output
+        outputs.append(result.stdout)
+    assert outputs[0] == outputs[1]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_missing_on_a_machine_is_named(tmp_path: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker imports or opens something that the driver found."""
+    monkeypatch.chdir(tmp_path)
+    common = ["--data", "here.py:data", "--cluster", cluster.address, "--workers", "1", "-o", "x.profile"]
+    missing = (
+        ("import missing_module", "No module named 'missing_module'"),
+        ("open('weights.bin')", "'weights.bin'"),
+    )
+    for line, what in missing:
+        (tmp_path / "here.py").write_text(
+            "import os\nfrom deepcruiser.systems import load_system\n"
+            f"if os.getpid() != {os.getpid()}:\n    {line}\n"
+            "system = load_system('brackets')\ndata = ['()', '[]', '(())']\n"
+        )
+        sys.modules.pop("here", None)
+        result = run("profile", "--system", "here.py:system", *common)
+        assert result.exit_code == 2, result.output
+        text = " ".join(result.stderr.split())
+        assert f"a worker on {socket.gethostname()} could not start: 'here.py' could not be run" in text
+        assert what in text
+
+
 def test_no_cluster_at_the_address() -> None:
+    began = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(dc.InputError, match=rf"no Ray cluster answers at '{address}' \(nothing within 14 s\)"):
+            dc.RayWorkers(bench, 1, address=address)
+    assert time.monotonic() - began < 20
     began = time.monotonic()
     with pytest.raises(dc.InputError, match=r"no Ray cluster answers at '127.0.0.1:9' .*ray start --head"):
         dc.RayWorkers(bench, 1, address="127.0.0.1:9")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -167,3 +167,38 @@ def test_a_program_that_ends_while_its_workers_start_prints_nothing() -> None:
     code += "ProcessWorkers(partial(print, bytes(2_000_000)), 2, preload=['torch']); sleep(0.2)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
+class Hungry(toy.Reader):
+    """A reader whose worker is killed, as by a system without memory, while there is a file."""
+
+    def __init__(self, full: Path) -> None:
+        super().__init__()
+        self.full = full
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        if self.full.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().run(batch)
+
+
+def hungry(full: Path, number: int) -> Bench:
+    return Bench.of(Hungry(full), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+
+
+def test_out_of_memory_says_what_to_try_and_the_same_campaign_goes_on(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"batch_size": 4, "window": 16, "runs": 96}
+    toy.campaign(tmp_path / "here", **options)
+
+    def watch(status: Status) -> None:
+        if status.state.runs == 32:
+            (tmp_path / "full").touch()
+
+    with ProcessWorkers(partial(hungry, tmp_path / "full"), 2) as these:
+        while not these.ready:
+            time.sleep(0.01)
+        with pytest.raises(WorkerError, match=r"SIGKILL\); if memory .* --workers 1 instead of 2, or --batch-size 2 i"):
+            toy.campaign(tmp_path / "lost", workers=these, watch=watch, **options)
+    with workers(1) as one:
+        toy.campaign(tmp_path / "lost", workers=one, **options)
+    assert toy.rows(tmp_path / "lost") == toy.rows(tmp_path / "here")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from deepcruiser.errors import InputError
 from deepcruiser.workers import Held, LostWorkerError, Worker, Workers
 
 #: Seconds to wait for an answer of a cluster.
-_CONNECT_SECONDS = 10
+_CONNECT_SECONDS = 14
 #: Seconds between two looks at whether a worker has started.
 _INTERVAL = 0.5
 
@@ -68,18 +71,31 @@ class RayWorkers(Workers[Held]):
 
 def connect(address: str) -> Any:
     """The module `ray`, connected to the cluster at an address."""
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # or every attempt to connect is a line on the terminal
     try:
         import ray
     except ImportError:
         raise InputError("a cluster needs Ray: pip install 'deepcruiser[ray]'") from None
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    connected: Future[None] = Future()
+
+    def init() -> None:
+        try:
+            if address != "auto":
+                host, _, port = address.rpartition(":")
+                socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+            connected.set_result(None)
+        except Exception as error:
+            connected.set_exception(error)
+
+    threading.Thread(target=init, daemon=True).start()  # Ray would keep trying for minutes
     try:
-        if address != "auto":  # Ray would keep trying for minutes
-            host, _, port = address.rpartition(":")
-            socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+        connected.result(_CONNECT_SECONDS)
     except (OSError, ValueError, RuntimeError) as error:
+        message = str(error).partition(". ")[0] or f"nothing within {_CONNECT_SECONDS} s"
         raise InputError(
-            f"no Ray cluster answers at {address!r} ({str(error).partition('. ')[0]}): start one with "
-            "`ray start --head` and give its address as HOST:PORT, or auto on one of its machines"
+            f"no Ray cluster answers at {address!r} ({message}): start one with `ray start --head` and give its "
+            "address as HOST:PORT, or auto on one of its machines"
         ) from None
     return ray

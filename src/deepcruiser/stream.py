@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from deepcruiser.corpora.samples import samples
 from deepcruiser.errors import DeepCruiserError, InputError, described
 from deepcruiser.trace import Run, System, checked_runs
-from deepcruiser.workers import Workers
+from deepcruiser.workers import WorkerError, Workers
 
 T = TypeVar("T")
 #: From the names and runs of a batch to a result for each, or to a function that waits for them: it is called once the
@@ -121,7 +121,10 @@ def _on_workers(
         waiting.extend(workers.submit(_share, job) for job in islice(jobs, 2 * workers.count - len(waiting)))
         results, unreadable = [], dict[str, str]()
         for _ in range(shares):
-            some, unreadable, steps = waiting.popleft().result()
+            try:
+                some, unreadable, steps = waiting.popleft().result()
+            except WorkerError as error:
+                raise error.with_remedy(workers.count, batch_size) from None
             results += some
             progress.advance(len(some), steps=steps)
         progress.skipped.update(unreadable)

@@ -21,7 +21,7 @@ from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from deepcruiser.errors import DeepCruiserError, InputError, described, printable_warnings
+from deepcruiser.errors import DeepCruiserError, FileError, InputError, described, printable_warnings, reason
 
 Held = TypeVar("Held")
 Unit = TypeVar("Unit")
@@ -34,6 +34,13 @@ _PATIENCE = 5.0
 
 class WorkerError(DeepCruiserError):
     """Workers were lost again and again before a piece of work was done."""
+
+    def with_remedy(self, workers: int, batch_size: int) -> WorkerError:
+        """The same error, which also says what needs less memory."""
+        fewer = f"try --workers {workers // 2} instead of {workers}, or " if workers > 1 else "begin anew with "
+        return WorkerError(
+            f"{self}; if memory ran out, {fewer}--batch-size {max(1, batch_size // 2)} instead of {batch_size}"
+        )
 
 
 class LostWorkerError(Exception):
@@ -115,7 +122,8 @@ class Workers(ABC, Generic[Held]):
                 if tried < _ATTEMPTS:
                     self._jobs.put((order, tried, future, job))
                     continue
-                done, result = False, _given_up(lost)
+                done = False
+                result = WorkerError(f"a worker was lost {_ATTEMPTS} times before its work was done ({lost})")
             except Exception as error:
                 done, result = False, error
             if done:
@@ -191,13 +199,6 @@ class ProcessWorkers(Workers[Held]):
         for process in list(self._processes.values()):
             process.join(_PATIENCE)
             process.kill()
-
-
-def _given_up(lost: LostWorkerError) -> WorkerError:
-    return WorkerError(
-        f"a worker was lost {_ATTEMPTS} times before its work was done ({lost}): if memory ran out, use fewer workers "
-        "or a smaller batch size"
-    )
 
 
 def _work(number: int, connection: Connection) -> None:
@@ -281,6 +282,14 @@ def _without_main(parts: Sequence[Any]) -> Iterator[None]:
         yield
     finally:
         sys.modules["__main__"] = main
+
+
+def enter(directory: str) -> None:
+    """Go to the folder that names on the command line are relative to, in a worker that may be on another machine."""
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise FileError(f"cannot enter the folder {directory!r}: {reason(error)}") from None
 
 
 def device_for(device: str, number: int) -> str:

@@ -1,10 +1,14 @@
 """Campaigns killed (SIGKILL) at random moments, again and again: nothing that was told may be lost.
 
     python -m tests.quality.kills --kills 200
+    python -m tests.quality.kills --kills 200 --workers
 
 Each campaign is run by a process that prints the number of every failing test once it has been told of it. The process
 is killed, the folder checked, and the campaign resumed, until it is done; then it must be the one that never stopped.
 Of every ten killed processes one makes its mutants in worker processes, which must end with it.
+
+With `--workers`, every other campaign has two worker processes, and the others a Ray cluster of three nodes on this
+machine. What is killed is the process that plans and writes, a worker, or a node, which is replaced.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ import json
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +33,9 @@ import numpy as np
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran
+from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.fuzz import Status
+from deepcruiser.workers import Workers
 from tests.support import toy
 
 #: Every campaign is another one.
@@ -152,12 +161,147 @@ def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Cou
     return counts
 
 
+class Slow(toy.Reader):
+    """A reader that takes a while for a batch, so that it is killed in the middle of one."""
+
+    def run(self, batch: Sequence[str]) -> list[dc.Run]:
+        time.sleep(0.1)
+        return super().run(batch)
+
+
+def slow_bench(number: int) -> Bench:
+    return Bench.of(Slow(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+
+
+def worker_options(number: int) -> dict[str, Any]:
+    return {"guide": GUIDES[number % len(GUIDES)], "batch_size": 4, "window": 16, "runs": 400, "seed": number}
+
+
+def drive(folder: str, number: int, address: str) -> None:
+    """Go on with a campaign on workers, in a process of its own, and print what it tells."""
+
+    def watch(status: Status) -> None:
+        for event in status.events:
+            if isinstance(event, Ran) and event.outcome == "failed":
+                print("failed", event.number, flush=True)
+
+    workers: Workers[Bench] = (
+        dc.RayWorkers(slow_bench, 2, address=address) if address else dc.ProcessWorkers(slow_bench, 2)
+    )
+    with workers:
+        while not workers.ready:
+            time.sleep(0.01)
+        print("ready", flush=True)
+        toy.campaign(Path(folder), system=Slow(), workers=workers, watch=watch, **worker_options(number))
+    print("done", flush=True)
+
+
+class Driver:
+    """The process that plans and writes, and what it has printed."""
+
+    def __init__(self, folder: Path, number: int, address: str) -> None:
+        code = f"from tests.quality.kills import drive; drive({str(folder)!r}, {number}, {address!r})"
+        command = [sys.executable, "-c", code]  # a process that is not this module, so that workers can import it
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.told: set[int] = set()
+        self.said: set[str] = set()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            word, _, number = line.strip().partition(" ")
+            self.said.add(word)
+            if word == "failed":
+                self.told.add(int(number))
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ends within some time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self._reader.join()
+        return True
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reader.join()
+
+
+def worker_processes(driver: int, *, on_ray: bool) -> list[int]:
+    """The processes of the workers: children of multiprocessing's server, or Ray's actors."""
+    stats = {int(path.parent.name): _read(path) for path in Path("/proc").glob("[0-9]*/stat")}
+    parents = {pid: int(stat.rpartition(")")[2].split()[1]) for pid, stat in stats.items() if stat}
+    if on_ray:
+        return [pid for pid in parents if _read(Path(f"/proc/{pid}/cmdline")).startswith("ray::Worker")]
+    servers = {pid for pid, parent in parents.items() if parent == driver}
+    return [pid for pid, parent in parents.items() if parent in servers]
+
+
+def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Counter[str]:
+    """Kill so many processes of campaigns on workers, and nodes; what happened, counted."""
+    from ray.cluster_utils import Cluster
+
+    rng, counts = np.random.default_rng(seed), Counter[str]()
+    os.environ |= {"PYTHONPATH": os.pathsep.join([os.getcwd(), *sys.path]), "RAY_USAGE_STATS_ENABLED": "0"}
+    cluster: Any = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1) for _ in range(3)]
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            while counts["kills"] < kills:
+                number = counts["campaigns"]
+                on_ray = number % 2 == 1
+                folder, whole = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole")
+                toy.campaign(whole, **worker_options(number))
+                told = set[int]()
+                driver = Driver(folder, number, cluster.address if on_ray else "")
+                while not driver.wait(float(rng.exponential(1.0))):
+                    if "ready" not in driver.said or counts["kills"] >= kills:
+                        continue
+                    victim = rng.choice(["driver", "worker", "worker", "node"] if on_ray else ["driver", "worker"])
+                    if victim == "driver":
+                        driver.kill()
+                        told |= driver.told
+                        if (folder / "campaign.db").exists():
+                            check(folder, told)
+                        driver = Driver(folder, number, cluster.address if on_ray else "")
+                    elif victim == "node":
+                        cluster.remove_node(nodes.pop(int(rng.integers(len(nodes)))), allow_graceful=False)
+                        nodes.append(cluster.add_node(num_cpus=1))
+                    elif workers := worker_processes(driver.process.pid, on_ray=on_ray):
+                        with suppress(ProcessLookupError):
+                            os.kill(int(rng.choice(workers)), signal.SIGKILL)
+                    else:
+                        continue
+                    counts["kills"] += 1
+                    counts[f"{victim}s killed"] += 1
+                told |= driver.told
+                if "done" not in driver.said:  # a batch was lost three times: saved, and resumed without more kills
+                    counts["stopped"] += 1
+                    driver = Driver(folder, number, "")
+                    assert driver.wait(600), "a campaign does not end"
+                    told |= driver.told
+                assert "done" in driver.said, "a campaign ended with an error"
+                check(folder, told)
+                assert toy.rows(folder) == toy.rows(whole), f"campaign {number} is not the one that never stopped"
+                counts["campaigns"] += 1
+                counts["told"] += len(told)
+                say(f"campaign {number} on {'Ray' if on_ray else 'processes'}: {dict(counts)}")
+    finally:
+        cluster.shutdown()
+    return counts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", action="store_true", help="kill workers and nodes as well (needs Ray)")
     given = parser.parse_args()
-    counts = run(given.kills, seed=given.seed)
+    counts = (run_on_workers if given.workers else run)(given.kills, seed=given.seed)
     print(
         f"{counts['kills']:,} kills in {counts['campaigns']:,} campaigns: {counts['told']:,} failures told and there, "
         "all databases sound, and every campaign is the one that never stopped"

@@ -250,7 +250,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[s
     from deepcruiser.evaluate.tables import as_json as tables_as_json
 
     figures.check_matplotlib()
-    as_json, jobs = values.pop("as_json"), values.pop("jobs")
+    as_json, jobs, cluster = values.pop("as_json"), values.pop("jobs"), values.pop("cluster")
     folder: Path = values.pop("output")
     values |= paper_experiment(ctx) if values["paper"] else {}
     names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "device", "paper")
@@ -262,7 +262,7 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[s
         experiment = settings.load()
         experiment.open()
         try:
-            answer = _ask(ask, experiment, settings, jobs)
+            answer = _ask(ask, experiment, settings, jobs, cluster)
         except KeyboardInterrupt:
             say(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
@@ -276,8 +276,15 @@ def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[s
     say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
 
 
-def _ask(ask: Callable[[Workers], Answer], experiment: Experiment, settings: EvaluateOptions, jobs: int) -> Answer:
+def _ask(
+    ask: Callable[[Workers], Answer],
+    experiment: Experiment,
+    settings: EvaluateOptions,
+    jobs: int,
+    cluster: str | None,
+) -> Answer:
     from deepcruiser.evaluate.pool import Workers
 
-    with watching() as watch, Workers(experiment, settings.load, jobs=jobs, watch=watch) as workers:
+    options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "on_gpus": settings.device != "cpu"}
+    with watching() as watch, Workers(experiment, settings.load, watch=watch, **options) as workers:
         return ask(workers)

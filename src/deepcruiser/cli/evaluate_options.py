@@ -126,6 +126,12 @@ shared = options.together(
         show_default=True,
         help="Number of processes to run at once; the results do not depend on it.",
     ),
+    click.option(
+        "--cluster",
+        metavar="ADDRESS",
+        help="Run on a Ray cluster whose machines share the folder of the results: HOST:PORT, or auto on one of them. "
+        "--jobs is then one for each of its CPUs.",
+    ),
     judging_options,
     options.json_output("Print the tables as JSON."),
 )

@@ -19,10 +19,10 @@ from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data
 from deepcruiser.cli.output import say
 from deepcruiser.cli.resolve import data_from, system_from
-from deepcruiser.errors import FileError, InputError, MismatchError, reason
+from deepcruiser.errors import InputError, MismatchError
 from deepcruiser.stream import Source
 from deepcruiser.trace import System
-from deepcruiser.workers import ProcessWorkers, Workers, device_for
+from deepcruiser.workers import ProcessWorkers, Workers, device_for, enter
 
 Held = TypeVar("Held")
 
@@ -60,10 +60,7 @@ class SystemLoader:
     def load(self, number: int) -> System:
         import torch
 
-        try:
-            os.chdir(self.directory)
-        except OSError as error:
-            raise FileError(f"cannot enter the folder {self.directory!r}: {reason(error)}") from None
+        enter(self.directory)
         torch.set_num_threads(1)
         system = system_from(self.name, device=device_for(self.device, number))
         if str(getattr(system, "fingerprint", "")) != self.fingerprint:
@@ -79,8 +76,8 @@ class SourceLoader:
     data: str
 
     def __call__(self, number: int) -> Source:
-        data = data_from(self.data)
-        return Source(self.system.load(number), data if isinstance(data, Sequence) else list(data))
+        system, data = self.system.load(number), data_from(self.data)  # in this order: the first enters the folder
+        return Source(system, data if isinstance(data, Sequence) else list(data))
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import torch
 
-from deepcruiser.errors import DeepCruiserError, InputError
-from deepcruiser.evaluate.experiment import Experiment
+from deepcruiser.errors import DeepCruiserError, FileError, InputError
+from deepcruiser.evaluate.experiment import ABOUT, Experiment
 from deepcruiser.stream import Progress
-from deepcruiser.workers import one_thread, start_worker
+from deepcruiser.workers import enter, one_thread, start_worker
+
+if TYPE_CHECKING:
+    from deepcruiser.cluster import RayWorkers
 
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
@@ -27,10 +30,10 @@ _PATIENCE = 5.0
 
 
 class Workers:
-    """Does pieces of work for an experiment, here or in `jobs` processes, with the same results.
+    """Does pieces of work for an experiment, here, in `jobs` processes or on a Ray cluster, with the same results.
 
     `load` makes the experiment again in another process. What has been run is on disk, so whoever is interrupted loses
-    a batch at most.
+    a batch at most. The machines of a `cluster` share the experiment's folder.
     """
 
     def __init__(
@@ -39,16 +42,24 @@ class Workers:
         load: Callable[[], Experiment] | None = None,
         *,
         jobs: int = 1,
+        cluster: str | None = None,
+        on_gpus: bool = False,
         watch: Callable[[Progress], None] | None = None,
     ) -> None:
         if jobs < 1:
             raise InputError(f"at least 1 job is needed, not {jobs}")
-        if jobs > 1 and load is None:
+        if (jobs > 1 or cluster is not None) and load is None:
             raise InputError(f"{jobs} jobs need a function that loads the experiment in another process")
         self.experiment = experiment
         self._watch = watch
         self._pool: ProcessPoolExecutor | None = None
-        if jobs > 1:
+        self._cluster: RayWorkers[_Counted] | None = None
+        if cluster is not None:
+            from deepcruiser.cluster import RayWorkers
+
+            held = partial(_Counted, load, os.getcwd())
+            self._cluster = RayWorkers(held, jobs if jobs > 1 else None, address=cluster, on_gpus=on_gpus)
+        elif jobs > 1:
             context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
             self._others = set(multiprocessing.active_children())
             self._counts: Any = context.Array("q", 2)
@@ -62,6 +73,8 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._cluster is not None:
+            self._cluster.close()
         if self._pool is None:
             return
         self._stop.set()
@@ -78,6 +91,11 @@ class Workers:
         Pieces and results go through pipes, so what is large goes by way of the laboratory's folder.
         """
         progress = Progress(inputs, stage=stage, watch=self._watch)
+        if self._cluster is not None:
+            submitted = [self._cluster.submit(_do_counted, (work, unit)) for unit in units]
+            for future in as_completed(submitted):
+                progress.advance(future.result()[1], steps=future.result()[2])
+            return [future.result()[0] for future in submitted]
         if self._pool is None:
             return self._do_here(work, units, progress)
         before = list(self._counts)
@@ -106,6 +124,29 @@ class Workers:
         self.experiment.cache.watch = count
         with one_thread():
             return [work(self.experiment, unit) for unit in units]
+
+
+class _Counted:
+    """The experiment on a machine of a cluster, and a count of the inputs and steps that were run."""
+
+    def __init__(self, load: Callable[[], Experiment], directory: str, number: int) -> None:
+        enter(directory)
+        torch.set_num_threads(1)
+        self.experiment, self.inputs, self.steps = load(), 0, 0
+        folder = self.experiment.folder
+        if not (folder / ABOUT).is_file():
+            raise FileError(f"the folder {str(folder)!r} is not there: all machines of a cluster have to share it")
+        self.experiment.cache.watch = self._count
+
+    def _count(self, inputs: int, steps: int) -> None:
+        self.inputs, self.steps = self.inputs + inputs, self.steps + steps
+
+
+def _do_counted(held: _Counted, job: tuple[Callable[[Experiment, Any], Any], Any]) -> tuple[Any, int, int]:
+    work, unit = job
+    inputs, steps = held.inputs, held.steps
+    result = work(held.experiment, unit)
+    return result, held.inputs - inputs, held.steps - steps
 
 
 class _Stopped(BaseException):

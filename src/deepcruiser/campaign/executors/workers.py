@@ -26,7 +26,7 @@ from deepcruiser.campaign.verdict import Verdict, moved_reference, verdict
 from deepcruiser.oracles import Oracle
 from deepcruiser.trace import System
 from deepcruiser.value_oracles import SystemDisagreement
-from deepcruiser.workers import Workers
+from deepcruiser.workers import WorkerError, Workers
 
 #: An execution without its visits, and the visits without the model, which every process has.
 Sent = tuple[Execution, tuple[IntArray, ...] | None]
@@ -92,7 +92,11 @@ class WorkerExecutor(Executor):
         self._workers.close()
 
     def _received(self, future: Future[tuple[list[Sent], Files]], mutants: Sequence[Mutant]) -> list[Execution]:
-        sent, files = future.result()
+        try:
+            sent, files = future.result()
+        except WorkerError as error:
+            message = error.with_remedy(self._workers.count, len(mutants))
+            raise WorkerError(f"{message} in a new folder; the same command resumes what is saved") from None
         for position, file in files.items():
             self._files[mutants[position].seed, mutants[position].recipe] = file
         return [
