@@ -72,8 +72,10 @@ def _fit(
 
     progress = Progress(sum(chosen(name) for name, _ in named(data)), stage="fitting the projections", watch=watch)
     fitted = Fit() if checkpoint is None else checkpoint.fit(progress)
-    complete, passing = progress.complete, {"batch_size": batch_size, "workers": workers}
-    for _, part in stream(system, data, _measure, progress=progress, chosen=chosen, **passing):
+    complete = progress.complete
+    for _, part in stream(
+        system, data, _measure, progress=progress, batch_size=batch_size, chosen=chosen, workers=workers
+    ):
         if progress.complete > complete and checkpoint is not None:
             checkpoint.save_fit(progress, fitted)
             complete = progress.complete

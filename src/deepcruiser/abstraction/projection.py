@@ -79,7 +79,7 @@ class Moments:
         for block in _blocks(vectors, self.mean.device, _TO_MEASURE):
             mean = block.mean(0)
             block -= mean
-            self._join(len(block), mean, block.T @ block)
+            self._join(len(block), mean, _scatter(block))
 
     def merge(self, other: Moments) -> Moments:
         """The moments of both sets of vectors together."""
@@ -245,6 +245,16 @@ def _blocks(vectors: Array, device: torch.device, numbers: int) -> Iterator[torc
     rows = max(1, (_ON_GPU if device.type == "cuda" else numbers) // max(1, tensor.shape[1]))
     for start in range(0, len(tensor), rows):
         yield tensor[start : start + rows].to(device=device, dtype=torch.float64, copy=True)
+
+
+def _scatter(block: torch.Tensor) -> torch.Tensor:
+    """block.T @ block; numpy sees that it is symmetric, and computes half of it."""
+    if block.device.type != "cpu":
+        return block.T @ block
+    import torch
+
+    array = block.numpy()
+    return torch.from_numpy(array.T @ array)
 
 
 def leading_eigenvectors(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:

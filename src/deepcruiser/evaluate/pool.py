@@ -48,13 +48,13 @@ class Workers:
     ) -> None:
         if jobs < 1:
             raise InputError(f"at least 1 job is needed, not {jobs}")
-        if (jobs > 1 or cluster is not None) and load is None:
+        if jobs > 1 and load is None:
             raise InputError(f"{jobs} jobs need a function that loads the experiment in another process")
         self.experiment = experiment
         self._watch = watch
         self._pool: ProcessPoolExecutor | None = None
         self._cluster: RayWorkers[_Counted] | None = None
-        if cluster is not None:
+        if cluster is not None and load is not None:
             from deepcruiser.cluster import RayWorkers
 
             held = partial(_Counted, load, os.getcwd())
