@@ -165,7 +165,7 @@ class Slow(toy.Reader):
     """A reader that takes a while for a batch, so that it is killed in the middle of one."""
 
     def run(self, batch: Sequence[str]) -> list[dc.Run]:
-        time.sleep(0.1)
+        time.sleep(0.05)
         return super().run(batch)
 
 
@@ -182,8 +182,8 @@ def drive(folder: str, number: int, address: str) -> None:
 
     def watch(status: Status) -> None:
         for event in status.events:
-            if isinstance(event, Ran) and event.outcome == "failed":
-                print("failed", event.number, flush=True)
+            if isinstance(event, Ran):
+                print("failed" if event.outcome == "failed" else "passed", event.number, flush=True)
 
     workers: Workers[Bench] = (
         dc.RayWorkers(slow_bench, 2, address=address) if address else dc.ProcessWorkers(slow_bench, 2)
@@ -191,7 +191,6 @@ def drive(folder: str, number: int, address: str) -> None:
     with workers:
         while not workers.ready:
             time.sleep(0.01)
-        print("ready", flush=True)
         toy.campaign(Path(folder), system=Slow(), workers=workers, watch=watch, **worker_options(number))
     print("done", flush=True)
 
@@ -259,7 +258,7 @@ def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = pr
                 told = set[int]()
                 driver = Driver(folder, number, cluster.address if on_ray else "")
                 while not driver.wait(float(rng.exponential(1.0))):
-                    if "ready" not in driver.said or counts["kills"] >= kills:
+                    if "passed" not in driver.said or counts["kills"] >= kills:
                         continue
                     victim = rng.choice(["driver", "worker", "worker", "node"] if on_ray else ["driver", "worker"])
                     if victim == "driver":
