@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.abstraction import checkpoint as checkpoint_module
 from deepcruiser.abstraction import profiler
+from deepcruiser.cli import resolve
 from deepcruiser.stream import Progress, Source
 from deepcruiser.workers import ProcessWorkers
 from tests.support import toy
+from tests.support.typed import run
 from tests.test_stream import Echo, Item, arrays
 
 OPTIONS: dict[str, Any] = {"batch_size": 3, "pca_share": 0.5, "components": 2}
@@ -113,3 +116,33 @@ def test_large_data_are_fitted_on_fewer_sequences(monkeypatch: pytest.MonkeyPatc
     fewer = dc.profile(Echo(), data)
     assert 4 <= fewer.origin.fitted_on < tenth.origin.fitted_on / 1.5
     assert fewer.projections.states.explained == pytest.approx(tenth.projections.states.explained, abs=0.02)
+
+
+INTERRUPTED = """
+import os
+from tests.test_checkpoint import Stopping
+from tests.support import toy
+
+system, data = Stopping(60 if os.path.exists("stop") else 10**9), toy.texts(200, longest=12)
+"""
+
+
+def test_the_command_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("interrupted.py").write_text(INTERRUPTED)
+    common = ["profile", "--system", "interrupted.py:system", "--data", "interrupted.py:data", "--batch-size", "3"]
+    assert run(*common, "-o", "whole.profile").exit_code == 0
+    assert [path.name for path in tmp_path.glob("*.p*")] == ["interrupted.py", "whole.profile"]
+    monkeypatch.delitem(resolve._modules, (tmp_path / "interrupted.py").resolve())
+    monkeypatch.delitem(sys.modules, "interrupted")
+    Path("stop").touch()
+    result = run(*common, "-o", "a.profile")
+    assert result.exit_code == 130
+    assert f"Interrupted. The progress is saved in a.profile.part. Resume with: deepcruiser {' '.join(common)}" in (
+        " ".join(result.stderr.split())
+    )
+    del resolve._modules[(tmp_path / "interrupted.py").resolve()], sys.modules["interrupted"]
+    Path("stop").unlink()
+    assert run(*common, "-o", "a.profile").exit_code == 0
+    assert Path("a.profile").read_bytes() == Path("whole.profile").read_bytes()
+    assert not Path("a.profile.part").exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import socket
 import threading
 from collections.abc import Callable
@@ -71,7 +70,6 @@ class RayWorkers(Workers[Held]):
 
 def connect(address: str) -> Any:
     """The module `ray`, connected to the cluster at an address."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "error")  # or every attempt to connect is a line on the terminal
     try:
         import ray
     except ImportError:

@@ -111,8 +111,8 @@ def profile(
     than a state has numbers. They are not fitted if `projections` are given. Bounds and cells come from all profiled
     sequences. Inputs that cannot be read are left out and listed in `progress.skipped`, which is passed to `watch`.
 
-    With `checkpoint`, progress is saved to that file twice a minute, and the same call resumes from it. The system needs
-    a `fingerprint`. Delete the file once you have saved the profile.
+    With `checkpoint`, progress is saved to that file twice a minute, and the same call resumes from it. The system
+    needs a `fingerprint`. Delete the file once you have saved the profile.
     """
     if pca_share is not None and not 0 < pca_share <= 1:
         raise InputError(f"pca_share must be above 0 and at most 1, not {pca_share}")

@@ -121,7 +121,7 @@ def profile(
         except KeyboardInterrupt:
             if not part.exists():
                 raise
-            say(f"Interrupted. Most of what was done is in {part}. Resume with: {typed(ctx)}", err=True)
+            say(f"Interrupted. The progress is saved in {part}. Resume with: {typed(ctx)}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
     configurations = result.configurations(grids, input_partitions=input_partitions)
     check_self(result, grids[-1])
