@@ -146,11 +146,11 @@ def test_a_whole_campaign_on_windows(rng: np.random.Generator, tmp_path: Path) -
     assert all(test.replay(label).differences == () for test in campaign.failed[:5])
 
 
-def test_windows_that_are_none() -> None:
-    encoder = dc.TorchSystem(Encoder().eval(), windows=lambda value: [])
-    with pytest.raises(
-        dc.InputError, match="windows= returned no window for input 0 of the batch; it must return at least one"
-    ):
+@pytest.mark.parametrize(("windows", "returned"), [([], "no window"), (None, "a NoneType")])
+def test_windows_that_are_none(windows: Any, returned: str) -> None:
+    encoder = dc.TorchSystem(Encoder().eval(), windows=lambda value: windows)
+    message = f"windows= returned {returned} for input 0 of the batch; it must return at least one"
+    with pytest.raises(dc.InputError, match=message):
         encoder.run([np.zeros((4, SIZE), np.float32)])
     with pytest.raises(dc.InputError, match="windows must be a function, not 5"):
         dc.TorchSystem(Encoder().eval(), windows=5)  # type: ignore[arg-type]

@@ -177,7 +177,7 @@ def test_fillers_are_put_in_and_nothing_else(text: str, seed: int, share: float,
 
 
 def test_fillers_of_ones_own() -> None:
-    change = dc.Mutations.text({"FillerWords": {"words": ["äh"]}}).draw(FillerWords, np.random.default_rng(0))
+    change = dc.Mutations.text(ranges={"FillerWords": {"words": ["äh"]}}).draw(FillerWords, np.random.default_rng(0))
     assert change.word == "äh"
     assert FillerWords(1, 0, "äh")("ganz gut") == "äh ganz äh gut"
     with pytest.raises(dc.InputError, match="FillerWords: word must be a text that is not blank, not ' '"):

@@ -48,16 +48,14 @@ class Mutations:
         return cls(PAPER + EXTRA)
 
     @classmethod
-    def series(
-        cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None
-    ) -> Self:
+    def series(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Transformations of numeric series, arrays [time] or [time, channels]: noise, scale, offset, warped time,
         losses."""
         chosen = series.KINDS if kinds is None else _named(kinds, series.KINDS)
         return cls(chosen, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
 
     @classmethod
-    def text(cls, ranges: Mapping[str, Mapping[str, Any]] | None = None, *, kinds: Iterable[str] | None = None) -> Self:
+    def text(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Transformations of text: typing errors, capitals, filler words, spaces and punctuation."""
         return cls(
             text.KINDS if kinds is None else _named(kinds, text.KINDS),

@@ -135,12 +135,14 @@ class Adapter(ABC):
         """What the network reads of one input: the windows, or else the whole."""
         if self._windows is None:
             return [self._read(value, position)]
-        windows = list(self._windows(value))
-        if not windows:
+        windows = self._windows(value)
+        parts = list(windows) if isinstance(windows, Iterable) else None
+        if not parts:
+            returned = "no window" if parts is not None else f"a {type(windows).__name__}"
             raise InputError(
-                f"windows= returned no window for input {position} of the batch; it must return at least one"
+                f"windows= returned {returned} for input {position} of the batch; it must return at least one"
             )
-        return [self._read(window, position) for window in windows]
+        return [self._read(part, position) for part in parts]
 
     def _forward_at(self, values: list[Any], positions: list[int]) -> Sequence[tuple[Any, Trace | None]]:
         return self._forward([values[position] for position in positions], positions)
