@@ -147,6 +147,30 @@ def test_a_node_in_a_loop(tmp_path: Path, kind: str) -> None:
         broken.run(data())
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"activations": ["Sigmoid", "Sigmoid", "Tanh"]}, "other activations"),
+        ({"clip": 0.5}, "clip"),
+        ({"input_forget": 1}, "input_forget"),
+    ],
+)
+def test_c_is_computed_for_the_usual_lstm_only(tmp_path: Path, option: dict[str, Any], message: str) -> None:
+    def written(**options: Any) -> Path:
+        lstm = node("LSTM", "", "x", ["", "last", "memory"], size=4, **options)
+        ends = [info("last", [1, "batch", 4]), info("memory", [1, "batch", 4])]
+        return save(
+            tmp_path / "net.onnx", [lstm], [info("x", ["time", "batch", 3])], ends, weights("", 4, 4, 3, seed=1)
+        )
+
+    usual = dc.OnnxSystem(written(activations=["Sigmoid", "Tanh", "Tanh"]), part="c", batch_first=False)
+    for run in usual.run(data()):
+        np.testing.assert_allclose(run.traced.states[-1], np.ravel(run.output["memory"]), atol=1e-5)
+    path = written(**option)
+    with pytest.raises(dc.InputError, match=f"c of 'last' cannot be computed, as it has {message}; use part='h'"):
+        dc.OnnxSystem(path, part="c", batch_first=False)
+
+
 def two_cores(path: Path) -> Path:
     """An LSTM that reads backward, a linear map, and a GRU of another size."""
     matrix = numpy_helper.from_array(np.random.default_rng(3).standard_normal((5, 2)).astype(np.float32), "matrix")

@@ -15,6 +15,8 @@ from deepcruiser.systems.tensors.signature import Array
 
 #: The positions of the inputs of an LSTM, GRU or RNN node.
 X, W, R, B, LENGTHS, H, C, P = range(8)
+#: The activation functions of an LSTM in one direction, unless its node names others.
+_USUAL = ["sigmoid", "tanh", "tanh"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class NodeRecorder:
         x = exposer.expose(layers[0], layers[0].input(X))
         lengths = _optional(exposer, layers[0], LENGTHS)
         chosen = () if inputs_only else choice.layers
+        for number in chosen if choice.part == "c" else ():
+            _refuse_unusual(layers[number], choice.stack.name)
         ports = {number: _ports(layers[number], exposer, c=choice.part == "c") for number in chosen}
         return cls(choice, ports, x, lengths, layers[0].loops)
 
@@ -149,7 +153,6 @@ def _ports(node: Node, exposer: Exposer, *, c: bool) -> NodePorts:
     lengths = _optional(exposer, node, LENGTHS)
     if not c:
         return NodePorts(steps, x, h, lengths)
-    _refuse_unusual(node)
     weights = (_optional(exposer, node, W), _optional(exposer, node, R), _optional(exposer, node, B))
     return NodePorts(steps, x, h, lengths, _optional(exposer, node, C), weights)
 
@@ -159,11 +162,11 @@ def _optional(exposer: Exposer, node: Node, number: int) -> str:
     return exposer.expose(node, name, whole_numbers=number == LENGTHS) if name else ""
 
 
-def _refuse_unusual(node: Node) -> None:
+def _refuse_unusual(node: Node, label: str) -> None:
     """Refuse LSTM nodes with options for which `memory` does not compute c."""
-    usual = {"activations": {b"Sigmoid", b"Tanh"}, "clip": 0.0, "input_forget": 0}
-    options = {a.name: set(a.strings) if a.name == "activations" else a.i or a.f for a in node.proto.attribute}
-    odd = [name for name, value in usual.items() if options.get(name, value) != value]
+    functions = [name.decode().lower() for a in node.proto.attribute if a.name == "activations" for name in a.strings]
+    odd = ["other activations"] if functions not in ([], _USUAL, _USUAL * 2) else []
+    odd += [a.name for a in node.proto.attribute if a.name in ("clip", "input_forget") and (a.i or a.f)]
     odd += ["peepholes"] if node.input(P) else []
     if odd:
-        raise InputError(f"c of {node.proto.name!r} cannot be computed, as it has {', '.join(odd)}; use part='h'")
+        raise InputError(f"c of {label!r} cannot be computed, as it has {', '.join(odd)}; use part='h'")
