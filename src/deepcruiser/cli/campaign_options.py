@@ -335,7 +335,7 @@ def _chosen(mutations: str | None, transformations: str | None, noise: str | Non
         ranges.setdefault(kind.__name__, {})[name] = values
     if noise is not None:
         ranges.setdefault(background, {})["folder"] = os.path.abspath(noise)
-    return Mutations.sound(names, ranges) if mutations is None else READY_MADE[mutations](ranges, kinds=names)
+    return (Mutations.sound if mutations is None else READY_MADE[mutations])(names, ranges)
 
 
 def _range(text: str, kinds: tuple[Any, ...]) -> tuple[Any, str, tuple[float, float]]:

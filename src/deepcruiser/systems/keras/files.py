@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -213,7 +214,11 @@ def _from_archive(file: Path, output: str | None, custom: Mapping[str, Any], tru
             with _weights_of(archive, graph, network) as weights:
                 network.load_weights(weights)
             return network, output is not None
-    return keras.saving.load_model(file, custom_objects=dict(custom), compile=False, safe_mode=not trusted), False
+    with tempfile.TemporaryDirectory(prefix="deepcruiser-") as folder:
+        if file.suffix != ".keras":  # without which Keras does not open it
+            file = Path(shutil.copy(file, Path(folder, "network.keras")))
+        network = keras.saving.load_model(file, custom_objects=dict(custom), compile=False, safe_mode=not trusted)
+    return network, False
 
 
 @contextmanager
