@@ -285,7 +285,8 @@ def _without_main(parts: Sequence[Any]) -> Iterator[None]:
 
 
 def enter(directory: str) -> None:
-    """Go to the folder that names on the command line are relative to, in a worker that may be on another machine."""
+    """Change to the folder that paths on the command line are relative to, in a worker that may be on another
+    machine."""
     try:
         os.chdir(directory)
     except OSError as error:

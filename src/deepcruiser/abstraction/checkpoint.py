@@ -1,4 +1,4 @@
-"""What a profile that was interrupted goes on from: a file with the moments or the projected rows so far."""
+"""Checkpoints of an interrupted profile: a file with the moments or the projected rows so far."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SECONDS, _TIMES = 30.0, 20.0
 
 
 class Checkpoint:
-    """The state of a pass over data, written now and then. `call` is all that the result depends on.
+    """The state of a pass over data, written from time to time. `call` is everything that the result depends on.
 
     Without a path, nothing is written. A file of another call is ignored, and replaced.
     """
@@ -38,7 +38,7 @@ class Checkpoint:
                 self._about, self._arrays = about, arrays
 
     def fit(self, progress: Progress) -> Fit:
-        """The moments of the pass that `progress.stage` names, so far; the pass goes on after them."""
+        """The moments so far of the pass that `progress.stage` names; the pass continues after them."""
         fit = Fit()
         if self._resumes(progress):
             fit.sequences = self._about["sequences"]

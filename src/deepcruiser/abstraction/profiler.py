@@ -107,7 +107,7 @@ def profile(
     """Run the system over the data and record its states.
 
     `sample` profiles only a random share of the sequences. The projections are fitted on a random `pca_share` of those
-    (by default a tenth, or less of large data), or on all of them with `exact=True` or if the share holds fewer states
+    (by default a tenth, or less for large data), or on all of them with `exact=True` or if the share holds fewer states
     than a state has numbers. They are not fitted if `projections` are given. Bounds and cells come from all profiled
     sequences. Inputs that cannot be read are left out and listed in `progress.skipped`, which is passed to `watch`.
 
@@ -156,7 +156,7 @@ def profile(
 
 
 def _enough(system: System, data: Iterable[Any], sampled: Callable[[str], bool], size: int) -> float:
-    """The share of the sequences that is enough to fit the projections on, judging by the first few."""
+    """The share of the sequences that is enough to fit the projections, estimated from the first few."""
     if size * _SHARE <= _FEW:
         return _SHARE
     first = [item for _, item in islice((each for each in named(data) if sampled(each[0])), _LENGTHS)]

@@ -130,7 +130,7 @@ shared = options.together(
         "--cluster",
         metavar="ADDRESS",
         help="Run on a Ray cluster whose machines share the folder of the results: HOST:PORT, or auto on one of them. "
-        "--jobs is then one for each of its CPUs.",
+        "--jobs then defaults to the number of its CPUs.",
     ),
     judging_options,
     options.json_output("Print the tables as JSON."),

@@ -41,7 +41,7 @@ from deepcruiser.stream import Progress
 @click.option(
     "--pca-share",
     type=Fraction(),
-    help="Share of the profiled sequences to fit the principal components on.  [default: 10%, less of large data]",
+    help="Share of the profiled sequences to fit the principal components on.  [default: 10%, less for large data]",
 )
 @click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in an extra pass.")
 @options.seed
