@@ -156,6 +156,12 @@ def test_errors_are_sentences(tmp_path: Path) -> None:
             dc.TorchScriptSystem(tmp_path / "saved.pt")
 
 
+def test_a_program_is_not_a_module(tmp_path: Path) -> None:
+    load: Any = torch.jit.load
+    with pytest.raises(dc.InputError, match=r"net is a TorchScript program.* give TorchScriptSystem the file"):
+        dc.TorchSystem(load(str(exported(Net(), tmp_path / "net.pt"))))
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_inputs_have_the_precision_of_the_network(tmp_path: Path, dtype: torch.dtype) -> None:
     net = Net().to(dtype)

@@ -79,6 +79,11 @@ class TorchSystem(Adapter):
     ) -> None:
         if not isinstance(net, nn.Module):
             raise InputError(f"net must be a torch.nn.Module, not a {type(net).__name__}")
+        if isinstance(net, torch.jit.ScriptModule):
+            raise InputError(
+                "net is a TorchScript program, whose modules cannot be watched: give TorchScriptSystem the file that "
+                "torch.jit.save writes"
+            )
         if not callable(batch) and batch not in ("equal", "padded", "lengths", "packed"):
             raise InputError(f"batch must be 'equal', 'padded', 'lengths', 'packed' or a function, not {batch!r}")
         check_functions(steps=steps)
