@@ -115,10 +115,11 @@ class _Seed:
 class Learned(Scheduler):
     """Takes the most promising of a few random candidates, using what it has learned so far.
 
-    Three models learn from every run. The first predicts the distance to failure; it has something to learn from the
-    first run on. The second predicts whether the run fails; the prediction of the first is one of its inputs. How
-    likely a failure of the seed is a new one is estimated from how often its failures were repeated. The third model
-    predicts how many states are new, and decides a share of the mutants that depends on the aim.
+    Three models learn from every run. The first predicts the distance to failure, so it can learn from the first run
+    on. The second predicts whether the run fails; the prediction of the first is one of its inputs. To it, a mutant
+    that is rejected is one that passed. How likely a failure of the seed is a new one is estimated from how often its
+    failures were repeated. The third model predicts how many states are new, and decides a share of the mutants that
+    depends on the aim.
     """
 
     def __init__(self, drawing: Drawing, aim: str = "balanced") -> None:
@@ -245,18 +246,16 @@ class Learned(Scheduler):
         changes = self._drawing.candidate(event.changes, test.severity)
         way = self._way(event, test)
         new = self._visit(event)
-        if event.outcome != "rejected":
-            features = self._features([test], changes)
-            label = 1.0 if way else self._nearness(event)
-            self._failing.learn(self._with_nearness(features)[0], label)
-            if event.distance is not None:
-                self._nearing.learn(features[0], _logarithm(event.distance))
-            if len(self._visits):
-                self._covering.learn(features[0], float(np.log1p(new)))
-            if event.outcome == "kept":
-                recipe, sums = (*test.recipe, *event.changes), self._changes([test], changes)[0]
-                severity = float(changes.severity[0])
-                self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
+        features = self._features([test], changes)
+        self._failing.learn(self._with_nearness(features)[0], 1.0 if way else self._nearness(event))
+        if event.distance is not None:
+            self._nearing.learn(features[0], _logarithm(event.distance))
+        if len(self._visits):
+            self._covering.learn(features[0], float(np.log1p(new)))
+        if event.outcome == "kept":
+            recipe, sums = (*test.recipe, *event.changes), self._changes([test], changes)[0]
+            severity = float(changes.severity[0])
+            self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
         test.tried += 1
         self._failures += bool(way) - self._failures / _RECENT
         self._seeds[test.position].take(way)
