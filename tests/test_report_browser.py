@@ -23,6 +23,8 @@ from deepcruiser.campaign.paths import keep_paths
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.page import write_page
 from deepcruiser.report.sections import SECTIONS
+from deepcruiser.report.seed_listing import COLUMNS, ListedSeed, order, read_choice
+from deepcruiser.report.seed_listing import write_page as write_seeds
 from deepcruiser.report.server import serving
 from deepcruiser.serialise import digest_of
 from tests.support import reports, toy
@@ -545,3 +547,26 @@ def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:
             assert caught.value.code in (404, 501)
             caught.value.close()
         assert sorted(path.name for path in (tmp_path / "x").iterdir()) == before
+
+
+def test_seeds_are_sorted_marked_and_saved(browser: Any, tmp_path: Path) -> None:
+    seeds = [
+        ListedSeed(f"take {n}, a<b", "passes", "yes", "yes", 0.0, None, distance, None, doubtful)
+        for n, (distance, doubtful) in enumerate([(0.5, ()), (10.0, ()), (None, ("noisy",)), (2.0, ())])
+    ]
+    write_seeds(order(seeds), tmp_path / "seeds.html", read=str, sounds=0)
+    browser.get((tmp_path / "seeds.html").as_uri())
+    browser.execute_script(
+        "URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return '#'; }"
+    )
+    names = "#seeds tbody td:first-child"
+    assert texts(browser, names) == [seeds[n].name for n in (2, 1, 3, 0)]
+    assert find(browser, "#count").text == "1 of 4 left out"
+    heading = find(browser, f"#seeds th:nth-child({COLUMNS.index('distance') + 2}) button")  # after "listen"
+    heading.click()
+    assert texts(browser, names) == [seeds[n].name for n in (0, 3, 1, 2)], "by size, and what is not known last"
+    find(browser, "#seeds tbody input").click()
+    assert find(browser, "#count").text == "2 of 4 left out"
+    find(browser, "#save").click()
+    (tmp_path / "leave-out.txt").write_text(eventually(lambda: browser.execute_script("return window.saved")))
+    assert set(read_choice(tmp_path / "leave-out.txt")) == {seeds[0].name, seeds[2].name}
