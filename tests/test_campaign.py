@@ -332,7 +332,7 @@ def test_a_campaign_prints_itself(tmp_path: Path) -> None:
     assert f"  {worst.seed}: {' -> '.join(map(str, worst.recipe))}" in str(worst).splitlines()
     assert campaign[worst.number] is worst
     with pytest.raises(
-        dc.InputError, match=rf"there is no failing test 99 in '{tmp_path}', which has {len(campaign.failed)}"
+        dc.InputError, match=rf"there is no failing test 99 in '{tmp_path}'; the worst is {campaign.failed[0].number}"
     ):
         campaign[99]
 

@@ -245,7 +245,7 @@ def test_texts_are_needed_only_where_they_are_asked_for(tmp_path: Path) -> None:
 
 def test_an_oracle_that_does_not_fit_says_so(tmp_path: Path) -> None:
     system = Weak(lambda run: replace(run, output=3), part="")
-    with pytest.raises(dc.InputError, match="compares texts, but the system returned a int"):
+    with pytest.raises(dc.InputError, match="compares texts, but the system returned a value of the type int"):
         toy.campaign(tmp_path, system=system, oracle=dc.WordErrorRate(above=0.3))
 
 

@@ -206,7 +206,6 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "correct recogniser_system.py, then run deepcruiser init recogniser_system.py:system" in failed.stderr
     assert "recorded: encoder.lstm; the last one" in (here / "recogniser_system.py").read_text()
     assert not (here / "deepcruiser.toml").exists()
-    (here / "recogniser_system.py").unlink()
     forget()
     functions = ("--features", "recogniser.py:log_mel", "--transcribe", "recogniser.py:greedy", "--rate", "16000")
     said = printed("init", "recogniser.py:net", "--data", "speech", *functions)
@@ -214,6 +213,17 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "TorchSystem(Recogniser, encoder.lstm: h): the first 2 inputs" in said
     assert tomllib.loads((here / "deepcruiser.toml").read_text())["oracle"]["type"] == "WordErrorRate"
     assert "M{3,20}" in printed("profile") + printed("cover")
+    forget()
+    (here / "deepcruiser.toml").unlink()
+    with (here / "recogniser_system.py").open("a") as file:
+        file.write("# mine\n")
+    refused = deepcruiser("init", "recogniser.py:net", "--data", "speech", *functions)
+    assert (
+        "error: recogniser_system.py exists already: run deepcruiser init recogniser_system.py:system" in refused.stderr
+    )
+    assert (here / "recogniser_system.py").read_text().endswith("# mine\n")
+    for arguments in (("recogniser.py", "--data", "speech"), ("recogniser.py:net", "--data", "recogniser.py")):
+        assert "'recogniser.py' is a Python file: name what it" in deepcruiser("init", *arguments).stderr
     forget()
 
 
@@ -226,7 +236,8 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     assert "deepcruiser init recogniser.py:make does it" in refused.stderr
     said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
-    assert "note: the answers are the raw output of the network: give transcribe" in said
+    assert "note: the answers are raw scores: say what they mean, such as transcribe=lambda scores: dc." in said
+    assert "Next: correct recogniser_system.py, then deepcruiser profile" in said
     assert '# batch="equal",' in (here / "recogniser_system.py").read_text()
     forget()
 

@@ -290,7 +290,7 @@ def against_words(against: Against | None) -> str:
 def _text(text: Any) -> str:
     if not isinstance(text, str):
         raise InputError(
-            f"an error rate compares texts, but the system returned a {type(text).__name__}: let it transcribe, "
-            "or use Disagreement"
+            f"an error rate compares texts, but the system returned a value of the type {type(text).__name__}: let it "
+            "transcribe, or use Disagreement"
         )
     return text

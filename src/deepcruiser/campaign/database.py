@@ -74,7 +74,9 @@ def to_read(path: Path) -> sqlite3.Connection:
     """Open a database to read what it holds at this moment, whatever is written to it meanwhile."""
     folder = os.fspath(path.parent)
     if not path.is_file():
-        raise FileError(f"there is no campaign in {folder!r}: it has no {DATABASE}")
+        inside = ", ".join(os.fspath(each.parent) for each in sorted(path.parent.glob(f"*/{DATABASE}")))
+        others = f"; there are some in {inside}" if inside else ""
+        raise FileError(f"there is no campaign in {folder!r}: it has no {DATABASE}{others}")
     # SQLite writes files beside a database in WAL mode, unless it knows that no process is writing.
     at_rest = not os.access(path.parent, os.W_OK) and not path.with_name(f"{DATABASE}-wal").exists()
     connection = connect(path, "BEGIN", readonly=at_rest)

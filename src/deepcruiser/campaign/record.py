@@ -146,7 +146,8 @@ class CampaignRecord:
     def __getitem__(self, number: int) -> FailedTest:
         if number not in self._failed:
             raise InputError(
-                f"there is no failing test {number} in {os.fspath(self.folder)!r}, which has {len(self._failed):,}"
+                f"there is no failing test {number} in {os.fspath(self.folder)!r}"
+                + (f"; the worst is {self.failed[0].number}" if self._failed else ", which has none")
             )
         return self._failed[number]
 

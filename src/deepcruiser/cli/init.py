@@ -20,6 +20,7 @@ from deepcruiser.cli.project import PROJECT
 from deepcruiser.cli.resolve import data_from, is_network, object_from, running, system_from
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.files.atomic import atomic_write
+from deepcruiser.files.reading import read_text
 from deepcruiser.report.format import quoted
 from deepcruiser.stream import input_of
 from deepcruiser.systems.by_suffix import WITH_FEATURES, adapter_of, is_model_file
@@ -109,11 +110,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         again = f"deepcruiser init {source} --data {data}" + (f" --train {train}" if train else "")
         raise InputError(
             f"{source} cannot run the first {len(items)} inputs: {kind}{error}"
-            + (
-                f"; correct {name}, then run {again}; or remove it, and give --features and --transcribe"
-                if wrapping
-                else ""
-            )
+            + (f"; correct {name}, then run {again}; or give --features and --transcribe" if wrapping else "")
         ) from error
     values = _project(source, data, train or data, input_of(items[0]), runs)
     with atomic_write(PROJECT) as file:
@@ -123,17 +120,23 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
         return
     _report(system, items, runs)
     texts = [getattr(item, "text", None) for item in items]
-    if None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True)):
-        if all(getattr(run.output, "ndim", 0) for run in runs):
-            say(
-                "note: the answers are the raw output of the network; give transcribe to turn it into a text or label, "
-                "with dc.ctc_greedy or dc.classify"
-            )
-        elif not builtin.is_built_in(source):
-            say("note: none of these answers is correct; do rate, features and transcribe match the training?")
+    wrong = None not in texts and all(str(run.output) != str(right) for run, right in zip(runs, texts, strict=True))
+    first = ""
+    if (wrong or None in texts) and all(getattr(run.output, "ndim", 0) for run in runs):
+        first = f"correct {source.rpartition(':')[0]}, then "
+        say(f"note: the answers are raw scores: say what they mean, such as {_transcribe(runs[0].output)}")
+    elif wrong and not builtin.is_built_in(source):
+        say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, so the coverage is 1")
-    say(f"Wrote {PROJECT}{f' and {name}' if wrapping else ''}. Next: deepcruiser profile, then cover, then fuzz")
+    say(f"Wrote {PROJECT}{f' and {name}' if wrapping else ''}. Next: {first}deepcruiser profile, then cover, then fuzz")
+
+
+def _transcribe(scores: Any) -> str:
+    """The line of a wrapper that makes a label of scores [classes], or letters of scores [time, classes]."""
+    size = scores.shape[-1]
+    call = f"ctc_greedy(scores, LETTERS, blank={size - 1})" if scores.ndim > 1 else f"classify(scores, range({size}))"
+    return f"transcribe=lambda scores: dc.{call}"
 
 
 def _ask(question: str, *, ask: bool) -> str | None:
@@ -144,7 +147,7 @@ def _wrapping(source: str) -> _Wrapping | None:
     """How to wrap a network; None for what is a system already."""
     last = "the last one if left out"
     if is_model_file(source) and (adapter := adapter_of(source)[1]) not in WITH_FEATURES:
-        return _Wrapping(adapter, repr(source), "", last)
+        return _Wrapping(adapter, json.dumps(source, ensure_ascii=False), "", last)
     if ".py:" not in source or builtin.is_built_in(source):
         return None
     value = object_from(source)
@@ -181,8 +184,17 @@ def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -
     """Write the wrapper beside the network, so that it can import it."""
     file = Path(source.rpartition(":")[0] if ".py:" in source else source)
     path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
-    if path.exists():
-        raise FileError(f"there is a {path} already: run deepcruiser init {path}:system, or remove it first")
+    # An init with fewer options may have failed before; what it wrote may be replaced, but nothing that was edited.
+    fewer = ((), ("features", "transcribe"), ("features", "transcribe", "rate", "state"))
+    texts = [_wrapper(source, wrapping, {**given, **dict.fromkeys(left_out)}) for left_out in fewer]
+    if path.exists() and read_text(path, encoding="utf-8") not in texts:
+        raise FileError(f"{path} exists already: run deepcruiser init {path}:system, or remove it first")
+    with atomic_write(path) as out:
+        out.write(texts[0].encode())
+    return path
+
+
+def _wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -> str:
     imports, lines = wrapping.imports, []
     for option, comment in _OPTIONS.items():
         value = given[option]
@@ -200,16 +212,13 @@ def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -
         else:
             quoted = json.dumps(value, ensure_ascii=False)
             lines.append(comment.format(layers=wrapping.layers) if value is None else f"{option}={quoted},")
-    text = WRAPPER.format(
+    return WRAPPER.format(
         source=source,
         imports=imports,
         adapter=wrapping.adapter,
         network=wrapping.network,
         options="".join(f"    {line}\n" for line in lines),
     )
-    with atomic_write(path) as out:
-        out.write(text.encode())
-    return path
 
 
 def _project(source: str, data: str, train: str, value: Any, runs: list[Run]) -> dict[str, Any]:

@@ -72,6 +72,8 @@ def _system_from(name: str) -> System:
         from deepcruiser.systems.process.system import ProcessSystem
 
         return ProcessSystem(name.removeprefix(PROCESS))
+    if name.endswith(".py"):
+        raise InputError(f"{name!r} is a Python file: name what it defines, {name}:NAME")
     if ".py:" not in name:
         built_in = ", ".join(BUILT_IN)
         raise InputError(
@@ -108,6 +110,8 @@ def data_from(name: str) -> Iterable[Any]:
     if builtin.is_data(name):
         return builtin.data(name)
     if ".py:" not in name:
+        if name.endswith(".py"):
+            raise InputError(f"--data {name!r} is a Python file: name what it defines, {name}:NAME")
         from deepcruiser.corpora.read import read_corpus
 
         return read_corpus(name)

@@ -56,7 +56,7 @@ def _file(path: Path) -> Iterator[Sample]:
         return iter([named(path.parent, path.name)])
     raise FileError(
         f"{path} is not a corpus: expected a folder, a list ({', '.join(LIST_SUFFIXES)}), "
-        f"or an audio file or array ({', '.join(INPUT_SUFFIXES)})"
+        f"or an audio file or array ({', '.join(INPUT_SUFFIXES)}); other data are named in a Python file, FILE.py:NAME"
     )
 
 

@@ -9,7 +9,7 @@ from deepcruiser.decoding.greedy import as_array
 from deepcruiser.errors import InputError
 
 
-def classify(scores: Any, labels: Sequence[str]) -> Any:
+def classify(scores: Any, labels: Sequence[Any]) -> Any:
     """The label with the highest score: one of [classes], a list of [batch, classes]."""
     table = as_array(scores)
     if table.ndim not in (1, 2) or table.shape[-1] != len(labels):

@@ -34,10 +34,12 @@ _MOST_PRINTED = 1 << 20
 
 def lines(say: Callable[[str], None], folder: Path, past: Past = (), *, every_run: bool = False) -> Watch:
     """A `watch` function that prints each failing test, or every run, at once, and a status line every ten seconds."""
-    history, last = History(past), -INTERVAL
+    history, last, advice = History(past), -INTERVAL, ""
+    if not past:
+        say("running the seeds")
 
     def watch(status: Status) -> None:
-        nonlocal last
+        nonlocal last, advice
         for event in status.events:
             if isinstance(event, Ran) and event.outcome == "failed":
                 say(failure_line(event, status.state, input_text(folder, event.number)))
@@ -51,7 +53,7 @@ def lines(say: Callable[[str], None], folder: Path, past: Past = (), *, every_ru
         if time.monotonic() - last >= INTERVAL:
             last = time.monotonic()
             say(status_line(reading))
-            if advice := hint(reading):
+            if advice != (advice := hint(reading)) and advice:
                 say(f"  hint: {advice}")
 
     return watch
