@@ -212,7 +212,7 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
         (
             [replace(SEEDS[0], id="1", text="a"), toy.Text("2", "ab")],
             Weak(lambda run: replace(run, output=object()), part=""),
-            "an answer of the type object cannot be stored to compare with: let the system give texts, numbers, arrays",
+            "an answer of the type object cannot be stored to compare with: answers and labels are texts, numbers",
         ),
     ],
     ids=["unreadable", "crash", "failed already", "other states", "far away", "empty", "twice", "strange answers"],

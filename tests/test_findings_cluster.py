@@ -230,15 +230,15 @@ def test_states_that_leave_what_training_visited_are_the_cause() -> None:
 
 
 def test_parting() -> None:
-    """Two texts with the same beginning part where they first differ, if they never meet again."""
+    """Two texts part at the beginning of the longest stretch in which their cells differ."""
     one, other = Reader().run(["ab(ab(ab", "ab()][ab"])
     found = parting(model(), one.traced, other.traced)
     a, b = (model().cells(run.traced)[0].tolist() for run in (one, other))
     assert found is not None
     differs = [x != y for x, y in zip(a, b, strict=True)]
-    last_together = max(i for i, different in enumerate(differs) if not different)
-    assert differs[-1], "so that they part for good"
-    assert found.step == last_together + 1
+    stretches = ["".join("01"[different] for different in differs[i:]).partition("0")[0] for i in range(len(differs))]
+    assert found.step == max(range(len(differs)), key=lambda i: (len(stretches[i]), -i))
+    assert 0 < len(stretches[found.step]) < len(differs)
     assert found.cell == tuple(b[found.step])
     known = set(map(tuple, model().cells_of_states()["state"].tolist()))
     assert found.known is (found.cell in known)

@@ -134,7 +134,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, str | int | float | bool) or value is None:
         return value
     raise InputError(
-        f"an answer of the type {type(value).__name__} cannot be stored to compare with: let the system give texts, "
+        f"an answer of the type {type(value).__name__} cannot be stored to compare with: answers and labels are texts, "
         "numbers, arrays or Audio, or lists, tuples or dictionaries of them"
     )
 

@@ -22,7 +22,7 @@ EXTRAS = {
     "tflite": (("ai_edge_litert",), "TFLite files, and .tflite files of DeepSpeech"),
     "deepspeech-tf": (("tensorflow",), ".pb and .pbmm files of DeepSpeech"),
     "evaluate": (("matplotlib", "sklearn"), "the figures of evaluate"),
-    "plot": (("matplotlib",), "plot() in Python"),
+    "plot": (("matplotlib", "pandas"), "plot() and to_dataframe() in Python"),
     "listening": (("pesq", "pystoi"), "measuring how mild transformations are"),
 }
 

@@ -60,7 +60,7 @@ def _share(visits: Visits, cells: IntArray) -> float:
 
 @dataclass(frozen=True)
 class Parting:
-    """The first step from which the cells of a test and its seed differ for good, and the test's cell there.
+    """The beginning of the longest stretch in which the cells of a test and its seed differ, and the test's cell there.
 
     `moment` is the step as a share of the test's length. `known` says whether training visited the cell.
     """
@@ -83,8 +83,7 @@ def parting(model: AbstractModel, seed: Trace, mutant: Trace) -> Parting | None:
 def parting_of(model: AbstractModel, before: IntArray, now: IntArray) -> Parting | None:
     """The same from the cells of seed and test.
 
-    Each step of the test is compared with the step of the seed at the same share of its length. If the two meet again
-    at the end, it is the beginning of the longest stretch in which they differ.
+    Each step of the test is compared with the step of the seed at the same share of its length.
     """
     last = len(now) - 1
     partners = np.rint(np.arange(len(now)) * ((len(before) - 1) / max(1, last))).astype(np.int64)
@@ -93,6 +92,6 @@ def parting_of(model: AbstractModel, before: IntArray, now: IntArray) -> Parting
         return None
     edges = np.flatnonzero(np.diff(np.concatenate([[False], differs, [False]]).astype(np.int8)))
     starts, ends = edges[::2], edges[1::2]
-    step = int(starts[-1] if differs[-1] else starts[np.argmax(ends - starts)])
+    step = int(starts[np.argmax(ends - starts)])
     code = model.grid.encode(now[step : step + 1])
     return Parting(step, step / max(1, last), tuple(now[step].tolist()), bool(np.isin(code, model.states)[0]))

@@ -160,6 +160,7 @@ function soundSide(test, about, title, tint, data, sounds) {
   const status = element("p", { class: "problem", role: "status", hidden: true });
   const inside = url.startsWith("blob:");
   audio.addEventListener("error", () => {
+    if (audio.currentTime > 0) return audio.load(); // Chromium cannot seek in FLAC files of less than a second
     status.hidden = false;
     status.textContent = inside ? "This browser cannot play the audio." : `The audio file is missing: ${url}`;
   });

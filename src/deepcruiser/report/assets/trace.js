@@ -55,7 +55,7 @@ function showTrace(test, data, pair) {
     });
     plot.root.setAttribute("aria-label", `Paths of the seed and the failing test. ${partingText(test, seconds)}`);
   };
-  const [parting, unknown] = [test.path.parting, test.path.test.known.indexOf("0")];
+  const [parting, unknown, word] = [test.path.parting, test.path.test.known.indexOf("0"), otherWord(test.path)];
   const tools = element(
     "div",
     { class: "tools" },
@@ -66,6 +66,7 @@ function showTrace(test, data, pair) {
     where,
     parting == null ? null : button("Where they diverge", () => go(parting)),
     unknown < 0 ? null : button("First unknown cell", () => go(unknown)),
+    word ? button("First other word", () => go(word.step)) : null,
     space.pairs.length > 1 ? choice("Components", pairNames(space), traceView.pair, draw) : null,
   );
   requestAnimationFrame(() => {
@@ -105,12 +106,25 @@ function partingText(test, seconds) {
     return `${there}, at ${time.toFixed(2)} s${word ? `, around “${word}”` : ""}`;
   };
   const unknown = path.known.indexOf("0");
-  if (unknown === parting) return `They diverge at ${when(parting)}. Training never visited that cell.`;
+  const word = otherWord(test.path);
+  const at = word && `step ${word.step}${seconds(word.step) == null ? "" : `, at ${seconds(word.step).toFixed(2)} s`}`;
+  const other = word ? ` The first other word is “${word.got}” instead of “${word.wanted}”, written at ${at}.` : "";
+  if (unknown === parting) return `They diverge at ${when(parting)}. Training never visited that cell.${other}`;
   const outside =
     unknown < 0
       ? "Every cell of the failing test is known from training."
       : `The first cell that training never visited comes at ${when(unknown)}.`;
-  return `They diverge at ${when(parting)}. ${outside}`;
+  return `They diverge at ${when(parting)}. ${outside}${other}`;
+}
+
+const wordsOf = (text) => text.split(/\s+/).filter(Boolean);
+
+/** The first word that the failing test writes and its seed does not, and the step; null if there is none. */
+function otherWord({ seed, test }) {
+  const [before, now] = [seed, test].map((path) => wordsOf(path.texts[path.texts.length - 1]?.[1] || ""));
+  const place = now.findIndex((word, i) => word !== before[i]);
+  const written = place < 0 ? null : test.texts.find(([, text]) => wordsOf(text).length > place);
+  return written ? { step: written[0], got: now[place], wanted: before[place] ?? "nothing" } : null;
 }
 
 /** The symbols of a text that was read one by one: a state for each. */
@@ -122,11 +136,10 @@ function symbolsOf(test, which) {
 
 /** The word of the path's whole text that is being written at a step. */
 function wordAt(path, step) {
-  const words = (text) => text.split(/\s+/).filter(Boolean);
   if (!path.texts.length) return "";
   const whole = path.texts[path.texts.length - 1][1];
   const next = path.texts.find(([from, text]) => from >= step && text.trim()) || [0, whole];
-  return words(whole)[words(next[1]).length - 1] || "";
+  return wordsOf(whole)[wordsOf(next[1]).length - 1] || "";
 }
 
 /** What one of the two has read by a step, of a text that is read symbol by symbol, and what it answers so far. */
