@@ -142,8 +142,8 @@ def test_seed_and_mutant_are_compared_by_ear(opened: Callable[[str], Any], pages
     numbers = [int(text) for text in texts(browser, "tr.row td:first-child")]
     row, number = next((row, number) for row, number in enumerate(numbers) if number in beside)
     (about,) = [test["input"] for test in data["failures"] if test["number"] == number]
-    for which in ("seed", "mutant"):  # Chromium cannot seek in a FLAC file of fewer than three blocks
-        path = pages["sounds"].parent / about[which]["file"]
+    for part in ("seed", "mutant"):  # Chromium cannot seek in a FLAC file of fewer than three blocks
+        path = pages["sounds"].parent / about[part]["file"]
         dc.Audio.read(path).resample(32_000).write(path)
     browser.find_elements("css selector", "tr.row .more button")[row].click()
     eventually(lambda: len(browser.find_elements("css selector", ".sounds")) == 2)
@@ -525,8 +525,9 @@ def test_a_rate_leads_to_its_tests(opened: Callable[[str], Any], pages: dict[str
     assert min(rates) < max(rates)
     assert least != most
     browser.find_element("link text", worst["kind"]).click()
-    steps = eventually(lambda: f"change={worst['kind']}" in browser.current_url and texts(browser, "tr.row .steps"))
-    assert all(worst["kind"] in recipe for recipe in steps)
+    eventually(lambda: f"change={worst['kind']}" in browser.current_url)
+    # The address is there before the page follows it.
+    eventually(lambda: all(worst["kind"] in recipe for recipe in texts(browser, "tr.row .steps") or [""]))
 
 
 def test_a_page_that_grows(browser: Any, tmp_path: Path) -> None:
