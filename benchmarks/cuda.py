@@ -164,7 +164,7 @@ def paper_scale(net: torch.nn.Module, steps: int, *, batch_size: int, limit: flo
 
     def run(steps: int) -> float:
         began = time.perf_counter()
-        profile = dc.profile(system, Slices(steps // 500, 500), pca_share=0.02, batch_size=batch_size)
+        profile = dc.profile(system, Slices(steps // 500, 500), batch_size=batch_size)
         print(f"   {profile}: {time.perf_counter() - began:.1f} s", flush=True)
         for partitions in GRIDS:
             began_grid = time.perf_counter()

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 import deepcruiser as dc
-from benchmarks.speech import Benches, Sources, Speech, idle, transform
+from benchmarks.speech import Benches, Sources, Speech, idle, phases, transform
 from benchmarks.timing import line
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.stream import input_of
@@ -91,7 +91,13 @@ def campaign(
                 watch=lambda _: at.append((time.perf_counter(), time.process_time())),
             )
             seconds, parent = (b - a for a, b in zip(at[0], at[-1], strict=True))
-            made, inferred = _bounds(record, workers, system, batch_size)
+            mutants = _mutants(record)
+            made, inferred = _bounds(record, mutants, workers, system, batch_size)
+            for busy in sorted({1, count}):
+                batches = [mutants[at * batch_size :][:batch_size] for at in range(busy)]
+                parts = [future.result() for future in [workers.submit(phases, batch) for batch in batches if batch]]
+                means = {name: sum(part[name] for part in parts) / len(parts) for name in parts[0]}
+                report.add(f"seconds of a batch, {busy} of {count} workers busy", **means)
     runs, failed = len(record.runs), len(record.failed)
     bound = max(made / cores, inferred)
     report.add(
@@ -127,16 +133,21 @@ class _Kept(Workers[Any]):
     _start = _do = _end = None  # type: ignore[assignment]
 
 
-def _bounds(
-    record: dc.CampaignRecord, workers: Workers[Any], system: dc.System, batch_size: int
-) -> tuple[float, float]:
-    """The seconds of all transformations and gates, one after the other, and of inference alone."""
+def _mutants(record: dc.CampaignRecord) -> list[Mutant]:
+    """What a campaign planned."""
     tests = {-1 - position: (seed, ()) for position, seed in enumerate(record.inputs.seeds)}
     mutants = []
     for event in record.runs:
         seed, recipe = tests[event.parent]
         tests[event.number] = seed, (*recipe, *event.changes)
         mutants.append(Mutant(event.number, event.parent, seed, recipe, event.changes))
+    return mutants
+
+
+def _bounds(
+    record: dc.CampaignRecord, mutants: list[Mutant], workers: Workers[Any], system: dc.System, batch_size: int
+) -> tuple[float, float]:
+    """The seconds of all transformations and gates, one after the other, and of inference alone."""
     jobs = [(mutants[at : at + batch_size], at < _INFERRED) for at in range(0, len(mutants), batch_size)]
     done = [future.result() for future in [workers.submit(transform, job) for job in jobs]]
     batches = [values for _, values in done if values]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 import deepcruiser as dc
+from deepcruiser.campaign.executors.local import executions_of, run_all
 from deepcruiser.campaign.executors.workers import Bench
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.corpora.read import read_corpus
@@ -91,6 +92,19 @@ def transform(bench: Bench, job: tuple[Sequence[Mutant], bool]) -> tuple[float, 
         if not dc.Mutations().invalid(seed, value):
             values.append(value)
     return time.perf_counter() - began, values if wanted else []
+
+
+def phases(bench: Bench, mutants: Sequence[Mutant]) -> dict[str, float]:
+    """The seconds that a worker takes for each part of its work on a batch."""
+    executor, clock = bench.executor, [time.perf_counter()]
+    made = [executor.make(mutant) for mutant in mutants]
+    clock.append(time.perf_counter())
+    valid = [each for each in made if not each.invalid]
+    runs = run_all(executor._system, [each.value for each in valid], limit_seconds=None)
+    clock.append(time.perf_counter())
+    executions_of([each.digest for each in valid], runs, executor._model)
+    clock.append(time.perf_counter())
+    return dict(zip(("mutants", "network", "visits"), (b - a for a, b in pairwise(clock)), strict=True))
 
 
 def _join(one: Any, other: Any) -> dc.Audio:
