@@ -52,6 +52,17 @@ def kill(held: int, unit: int) -> None:
     os.kill(os.getpid(), unit)
 
 
+class Unloadable:
+    """What another process cannot load."""
+
+    def __reduce__(self) -> Any:
+        return fail_to_load, ()
+
+
+def fail_to_load() -> None:
+    raise ValueError("not here")
+
+
 def hold(value: int, number: int) -> int:
     return value
 
@@ -146,6 +157,8 @@ def test_results_errors_and_lost_workers(tmp_path: Path) -> None:
             these.submit(kill, signal.SIGSEGV).result()
         with pytest.raises(dc.InputError, match="cannot be sent to another process"):
             these.submit(double, lambda: 1)  # type: ignore[arg-type]
+        with pytest.raises(dc.InputError, match=r"cannot load its work \(ValueError: not here\): define it at the top"):
+            these.submit(double, Unloadable()).result()  # type: ignore[arg-type]
         assert these.submit(double, 2).result() == 6
     with ProcessWorkers(fail, 1) as these, pytest.raises(dc.InputError, match=r"could not start: ValueError: no such"):
         these.submit(double, 2).result()

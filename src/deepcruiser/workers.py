@@ -210,8 +210,16 @@ def _work(number: int, connection: Connection) -> None:
         worker = Worker(lambda number: ForkingPickler.loads(load)[0](number), number)
         connection.send_bytes(b"loaded")
         while True:
-            work, unit = ForkingPickler.loads(connection.recv_bytes())
-            connection.send_bytes(_sendable(worker.do(work, unit)))
+            connection.send_bytes(_sendable(_answer(worker, connection.recv_bytes())))
+
+
+def _answer(worker: Worker, job: bytes) -> tuple[bool, Any]:
+    try:
+        work, unit = ForkingPickler.loads(job)
+    except Exception as error:  # whatever importing the user's objects raises
+        message = f"another process cannot load its work ({described(error)}): define it at the top of a module"
+        return False, InputError(message)
+    return worker.do(work, unit)
 
 
 class Worker:
