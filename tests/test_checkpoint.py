@@ -55,15 +55,15 @@ def test_interrupted_again_and_again(tmp_path: Path, exact: bool) -> None:
     total = Stopping()
     dc.profile(total, data, **options)
     batches, stops, result = 0, 0, None
-    while result is None:
-        system = Stopping(18)
+    while result is None and stops < 40:
+        system = Stopping(24)  # five of them for the probes
         try:
             result = dc.profile(system, data, checkpoint=part, **options)
         except KeyboardInterrupt:
             stops += 1
         batches += system.batches
     assert stops > 5
-    assert batches < total.batches + 10 * (stops + 1)  # a window has eight, and the next one is started before
+    assert batches < total.batches + 15 * (stops + 1)  # of which some ten were begun in vain
     assert result == whole
     assert result.origin == whole.origin
     assert result.names == whole.names

@@ -139,6 +139,9 @@ def profile(
             fitted_on = fitted.sequences
             solved = solver.submit(fitted.projections, components, input_components=input_components)
 
+        # While the axes are computed.
+        probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
+
         def project(names: list[str], runs: list[Run]) -> Callable[[], list[_Row]]:
             return _project(solved.result(), names, runs)
 
@@ -151,7 +154,6 @@ def profile(
             recorder.add(name, *row)
     if recorder is None:
         raise nothing_read(progress)
-    probes = make_probes(system, (item for item in named(data) if sampled(item[0])))
     return recorder.profile(fitted_on=fitted_on, system=system, probes=probes)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -153,7 +154,9 @@ class Fit:
                 f"all {self.states.count:,} profiled states are the same vector: is this the layer that carries "
                 "the state, and are its weights trained?"
             )
-        return Projections(self.states.projection(components), self.inputs.projection(input_components))
+        with ThreadPoolExecutor(1) as other:  # axes of large vectors take a while, and numpy lets go of the interpreter
+            inputs = other.submit(self.inputs.projection, input_components)
+            return Projections(self.states.projection(components), inputs.result())
 
 
 def _check_size(projection: Projection, size: int, name: str, what: str) -> None:
