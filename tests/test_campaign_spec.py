@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import deepcruiser as dc
 from deepcruiser.campaign.guide import KEEP
 from deepcruiser.campaign.learned import AIMS
+from deepcruiser.campaign.mutations import READY_MADE
 from deepcruiser.campaign.scheduler import PICK, SELECT
 from deepcruiser.campaign.spec import Component, guide_component, mutations_component
 from deepcruiser.cli.campaign_options import spec_from
@@ -58,7 +59,7 @@ schedulers = st.one_of(
 @st.composite
 def mutations(draw: st.DrawFn) -> dc.Mutations:
     """Some kinds of sound, text or series in any order, with ranges for some of them."""
-    ready = draw(st.sampled_from([dc.Mutations.all_of_sound(), dc.Mutations.text(), dc.Mutations.series()]))
+    ready = draw(st.sampled_from([*READY_MADE.values()]))
     kinds = tuple(draw(st.lists(st.sampled_from(ready.kinds), min_size=1, unique=True)))
     ends = st.tuples(st.floats(allow_nan=False, allow_infinity=False), st.integers(-9, 9))
     ranges = draw(

@@ -20,7 +20,7 @@ from deepcruiser.evaluate.abstraction import abstraction
 from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.configurations import configurations
 from deepcruiser.evaluate.experiment import Experiment
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq2 import rq2
@@ -46,8 +46,8 @@ def load(folder: Path, **options: Any) -> Experiment:
 
 
 def asked(question: Any, folder: Path, *, jobs: int = 1, **options: Any) -> Answer:
-    with Workers(load(folder), partial(load, folder), jobs=jobs) as workers:
-        answer: Answer = question(workers, **options)
+    with Pool(load(folder), partial(load, folder), jobs=jobs) as pool:
+        answer: Answer = question(pool, **options)
         return answer
 
 
@@ -58,7 +58,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_configurations_are_those_of_the_profile(folder: Path) -> None:
     experiment = load(folder)
-    answer = configurations(experiment)
+    answer = configurations(Pool(experiment))
     expected = experiment.profile.configurations(GRIDS)
     for row, size in zip(answer.tables[0].rows, expected, strict=True):
         assert (row["configuration"], row["states"], row["transitions"]) == (size.name, size.states, size.transitions)
@@ -131,8 +131,8 @@ def test_a_campaign_of_rq3_is_one_of_fuzz(
     from deepcruiser.evaluate.campaign_table import compare
     from deepcruiser.evaluate.campaigns import Arm
 
-    with Workers(load(folder)) as workers:
-        found = compare(workers, **CAMPAIGNS)
+    with Pool(load(folder)) as pool:
+        found = compare(pool, **CAMPAIGNS)
         names = list(dict.fromkeys(event["seed"] for c in found.by_arm[found.none] for event in c["ran"]))
     chosen = dc.Guide.of(guide)
     arm = Arm(chosen.criteria[0].name, 12, chosen.keep, select, pick)
@@ -268,12 +268,12 @@ def test_an_answer_is_written_whole(folder: Path, tmp_path: Path) -> None:
 def test_campaigns_of_minutes_stop_when_their_runs_took_as_long(folder: Path) -> None:
     from deepcruiser.evaluate.campaign_table import compare
 
-    with Workers(load(folder)) as workers:
-        by_runs = compare(workers, **CAMPAIGNS)
+    with Pool(load(folder)) as pool:
+        by_runs = compare(pool, **CAMPAIGNS)
         some = [found for several in by_runs.by_arm.values() for found in several]
         seconds = sorted(sum(found["seconds"].values()) for found in some)[len(some) // 2] / 2
-        shorter = compare(workers, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
-        again = compare(workers, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
+        shorter = compare(pool, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
+        again = compare(pool, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
     assert shorter.by_arm == again.by_arm, "the seconds are those of the first time"
     lengths = set()
     for arm, several in shorter.by_arm.items():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import deepcruiser as dc
 from deepcruiser.evaluate.campaign_table import Campaigns, compare
 from deepcruiser.evaluate.campaigns import Budget
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.schedulers import chosen_arms, distinct, first_failure, known_arms, schedulers
 from deepcruiser.evaluate.statistics import holm
 from tests.support import toy
@@ -32,8 +32,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def found(folder: Path) -> Campaigns:
     every = list(chosen_arms(ARMS, 12, 3.0).values())
-    with Workers(load(folder)) as workers:
-        return compare(workers, **SMALL, every=every)
+    with Pool(load(folder)) as pool:
+        return compare(pool, **SMALL, every=every)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
@@ -84,8 +84,8 @@ def test_measures() -> None:
 
 
 def test_the_tables(folder: Path, tmp_path: Path) -> None:
-    with Workers(load(folder)) as workers:
-        answer = schedulers(workers, **SMALL, arms=ARMS, severity=3.0)
+    with Pool(load(folder)) as pool:
+        answer = schedulers(pool, **SMALL, arms=ARMS, severity=3.0)
     table, tests, severities = (each.rows for each in answer.tables)
     assert [row["arm"] for row in table] == list(ARMS)
     assert [row["against"] for row in tests] == list(ARMS[1:])

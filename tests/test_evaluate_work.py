@@ -14,7 +14,7 @@ import deepcruiser as dc
 from deepcruiser.evaluate.campaign_table import compare
 from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.experiment import Experiment
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq3 import rq3
 from deepcruiser.stream import Progress
@@ -67,14 +67,14 @@ def test_side_by_side_gives_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("question", "options"), [(rq1, SMALL), (rq3, FEW)], ids=["rq1", "rq3"])
 def test_after_an_interruption_it_goes_on(tmp_path: Path, question: Any, options: dict[str, Any]) -> None:
     whole = Counting()
-    with Workers(load(tmp_path / "whole", system=whole)) as workers:
-        expected = question(workers, **options)
+    with Pool(load(tmp_path / "whole", system=whole)) as pool:
+        expected = question(pool, **options)
     parts = Counting(every=3)
     interruptions = 0
     while True:
         try:
-            with Workers(load(tmp_path / "parts", system=parts)) as workers:
-                found = question(workers, **options)
+            with Pool(load(tmp_path / "parts", system=parts)) as pool:
+                found = question(pool, **options)
                 break
         except KeyboardInterrupt:
             interruptions += 1
@@ -86,14 +86,14 @@ def test_after_an_interruption_it_goes_on(tmp_path: Path, question: Any, options
 
 def test_the_same_batch_is_shared_by_campaigns(tmp_path: Path) -> None:
     system = Counting()
-    with Workers(load(tmp_path, system=system)) as workers:
-        found = compare(workers, **FEW)
+    with Pool(load(tmp_path, system=system)) as pool:
+        found = compare(pool, **FEW)
         assert found.total_runs == 32 * 14
         # The first two batches of campaigns with one random number are drawn before anything is known of the guide.
         uniform = [arm for arm in found.by_arm if arm.select == arm.pick == "uniform"]
         assert system.inputs < found.total_runs - 2 * 16 * (len(uniform) - 1) + 64
         before = system.inputs
-        compare(workers, **FEW)
+        compare(pool, **FEW)
         assert system.inputs == before
 
 
@@ -103,16 +103,16 @@ def test_progress_is_told(tmp_path: Path) -> None:
     def watch(progress: Progress) -> None:
         told.append((progress.stage, progress.done, progress.total))
 
-    with Workers(load(tmp_path), watch=watch) as workers:
-        rq1(workers, **SMALL)
+    with Pool(load(tmp_path), watch=watch) as pool:
+        rq1(pool, **SMALL)
     assert told[-1] == ("running mutants", 100, 100)
     assert {stage for stage, _, _ in told} == {"running seeds", "running mutants"}
 
 
 def test_crashes_are_noted_and_not_compared(tmp_path: Path) -> None:
-    with Workers(load(tmp_path, system=Crashing())) as workers:
-        answer = rq1(workers, **SMALL)
-        found = compare(workers, **FEW)
+    with Pool(load(tmp_path, system=Crashing())) as pool:
+        answer = rq1(pool, **SMALL)
+        found = compare(pool, **FEW)
     assert 0 < len(answer.data.rows) < 100
     reasons = {run["reason"] for several in found.by_arm.values() for each in several for run in each["ran"]}
     assert "crash" in reasons
@@ -123,10 +123,10 @@ def dying(folder: Path) -> Experiment:
 
 
 def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
-    with Workers(load(tmp_path), partial(dying, tmp_path), jobs=2) as workers, pytest.raises(
+    with Pool(load(tmp_path), partial(dying, tmp_path), jobs=2) as pool, pytest.raises(
         dc.DeepCruiserError, match="a process ended before its work was done"
     ):  # fmt: skip
-        rq1(workers, **SMALL)
+        rq1(pool, **SMALL)
 
 
 def test_damage_is_noticed(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_more_seeds_than_there_are(tmp_path: Path) -> None:
     with pytest.raises(dc.InputError, match="--base 7 must be one of the partitions, 4, 12"):
         asked(rq3, tmp_path, **{**FEW, "base": 7})
     with pytest.raises(dc.InputError, match="2 jobs need a function"):
-        Workers(load(tmp_path), jobs=2)
+        Pool(load(tmp_path), jobs=2)

@@ -37,33 +37,31 @@ class Mutations:
             raise InputError(f"ranges for {', '.join(sorted(unknown))}, but the kinds are: {', '.join(names)}")
 
     @classmethod
+    def of(
+        cls, name: str, *, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> Self:
+        """Transformations of "sound", "text" or "series" by name, by default all that a campaign uses."""
+        ready = READY_MADE[name]
+        default = PAPER if name == "sound" else ready.kinds
+        chosen = default if kinds is None else _named(kinds, ready.kinds)
+        return cls(chosen, ready.families, ready.unaffected, ready.invalid, ranges or {})
+
+    @classmethod
     def sound(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Transformations of sound by name, by default the paper's nine; `AddBackgroundNoise` needs a folder in its
         ranges."""
-        return cls(PAPER if kinds is None else _named(kinds, PAPER + EXTRA), ranges=ranges or {})
-
-    @classmethod
-    def all_of_sound(cls) -> Self:
-        """All transformations of sound, including those beyond the paper."""
-        return cls(PAPER + EXTRA)
+        return cls.of("sound", kinds=kinds, ranges=ranges)
 
     @classmethod
     def series(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Transformations of numeric series, arrays [time] or [time, channels]: noise, scale, offset, warped time,
         losses."""
-        chosen = series.KINDS if kinds is None else _named(kinds, series.KINDS)
-        return cls(chosen, series.FAMILIES, (), series.SeriesValidity().reason, ranges or {})
+        return cls.of("series", kinds=kinds, ranges=ranges)
 
     @classmethod
     def text(cls, kinds: Iterable[str] | None = None, ranges: Mapping[str, Mapping[str, Any]] | None = None) -> Self:
         """Transformations of text: typing errors, capitals, filler words, spaces and punctuation."""
-        return cls(
-            text.KINDS if kinds is None else _named(kinds, text.KINDS),
-            text.FAMILIES,
-            text.UNAFFECTED,
-            text.TextValidity().reason,
-            ranges or {},
-        )
+        return cls.of("text", kinds=kinds, ranges=ranges)
 
     def allowed(self, applied: Iterable[Any]) -> tuple[Any, ...]:
         """The kinds that may follow the applied ones; empty if the test is spent."""
@@ -72,8 +70,7 @@ class Mutations:
     @property
     def type(self) -> str:
         """The type of input: "sound", "text", "series", or "own" for your own mutations."""
-        ready_made = (("sound", Mutations.all_of_sound()), ("text", Mutations.text()), ("series", Mutations.series()))
-        for name, ready in ready_made:
+        for name, ready in READY_MADE.items():
             rules = (self.families, self.unaffected, self.gate)
             if rules == (ready.families, ready.unaffected, ready.gate) and set(self.kinds) <= set(ready.kinds):
                 return name
@@ -120,6 +117,14 @@ class Mutations:
                 "text and numeric series, use mutations=Mutations.text() or Mutations.series(), or --mutations text "
                 "or --mutations series"
             )
+
+
+#: All that comes with the package, by the type of input. Those of sound include the kinds beyond the paper.
+READY_MADE = {
+    "sound": Mutations(PAPER + EXTRA),
+    "text": Mutations(text.KINDS, text.FAMILIES, text.UNAFFECTED, text.TextValidity().reason),
+    "series": Mutations(series.KINDS, series.FAMILIES, (), series.SeriesValidity().reason),
+}
 
 
 def _named(names: Iterable[str], known: tuple[Any, ...]) -> tuple[Any, ...]:

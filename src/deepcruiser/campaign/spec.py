@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 from deepcruiser.campaign.drawing import Drawing
 from deepcruiser.campaign.guide import KEEP, Guide
 from deepcruiser.campaign.learned import AIMS, Learned
-from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.mutations import READY_MADE, Mutations
 from deepcruiser.campaign.scheduler import PICK, SELECT, Chains, OneChange, Scheduler
 from deepcruiser.criteria import criterion
 from deepcruiser.errors import InputError
@@ -165,15 +165,14 @@ class CampaignSpec:
         kinds, ranges = self.mutations.parameters.get("kinds"), self.mutations.parameters.get("ranges", {})
         if self.mutations.type == "own":
             raise InputError("the mutations are your own and a spec cannot hold them: pass mutations=, or --mutations")
-        ready_made = {"sound": Mutations.all_of_sound(), "text": Mutations.text(), "series": Mutations.series()}
-        if self.mutations.type not in ready_made:
-            raise unknown("type of mutations", self.mutations.type, (*ready_made, "own"))
+        if self.mutations.type not in READY_MADE:
+            raise unknown("type of mutations", self.mutations.type, (*READY_MADE, "own"))
         self.mutations.check("mutations", ("kinds", "ranges"))
-        ready = ready_made[self.mutations.type]
         if kinds is None:
-            return replace(Mutations.sound() if self.mutations.type == "sound" else ready, ranges=_ranges(ranges))
+            return Mutations.of(self.mutations.type, ranges=_ranges(ranges))
         if not _are_names(kinds):
             raise InputError(f"the kinds of the mutations must be a list of names, not {kinds!r}")
+        ready = READY_MADE[self.mutations.type]
         by_name = {kind.__name__: kind for kind in ready.kinds}
         for name in kinds:
             if name not in by_name:
@@ -309,9 +308,9 @@ class CampaignSpec:
         kinds = self.mutations.parameters.get("kinds")
         ranges = {name: dict(some) for name, some in self.mutations.parameters.get("ranges", {}).items()}
         noise = ranges.get("AddBackgroundNoise", {}).pop("folder", None)
-        ready = {"text": Mutations.text(), "series": Mutations.series()}.get(self.mutations.type, Mutations())
-        if self.mutations.type != "own" and kinds not in (None, [kind.__name__ for kind in ready.kinds]):
-            options["transformations"] = ",".join(kinds)
+        if self.mutations.type != "own" and kinds is not None:
+            default_kinds = [kind.__name__ for kind in Mutations.of(self.mutations.type).kinds]
+            options |= {"transformations": ",".join(kinds)} if kinds != default_kinds else {}
         if noise:
             options["noise"] = noise
         texts = (f"{kind}.{name}={_number(a)},{_number(b)}" for kind in ranges for name, (a, b) in ranges[kind].items())

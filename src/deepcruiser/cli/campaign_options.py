@@ -14,13 +14,13 @@ import numpy as np
 from click.core import ParameterSource
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.mutations import READY_MADE, Mutations
 from deepcruiser.campaign.spec import NORMALISE, ORACLES, WER_ABOVE, CampaignSpec, Component, mutations_component
 from deepcruiser.cli import builtin
 from deepcruiser.cli.options import together
 from deepcruiser.cli.resolve import (
+    NAMED_MUTATIONS,
     PROCESS,
-    READY_MADE,
     data_from,
     model_from,
     mutations_from,
@@ -147,8 +147,8 @@ def spec_from(
         "oracle": oracle,
     }
     chosen = None
-    if mutations in CHOOSABLE:
-        chosen = _chosen(mutations, transformations, noise, ranges)
+    if mutations is None or mutations in NAMED_MUTATIONS:
+        chosen = _chosen(mutations or "sound", transformations, noise, ranges)
         mutations = None
     elif transformations is not None or noise is not None or ranges:
         raise click.UsageError(
@@ -251,7 +251,7 @@ def located(spec: CampaignSpec, folder: Path, directory: Mapping[str, str]) -> C
     """The spec of a campaign's folder with its paths as they are found from the current directory."""
     bases = [folder / directory["relative"], Path(directory["absolute"])]
     names = ["system", "data", "leave_out", "profile", "model", "oracle_source", "against_system"]
-    names += ["mutations_source"] if spec.mutations_source not in READY_MADE else []
+    names += ["mutations_source"] if spec.mutations_source not in NAMED_MUTATIONS else []
     changes: dict[str, Any] = {name: _located(getattr(spec, name), bases) for name in names}
     return replace(spec, **changes)
 
@@ -312,15 +312,11 @@ def _tolerance(text: str) -> tuple[float, bool]:
     return (limit / 100 if relative else limit), relative
 
 
-#: The mutations whose kinds and ranges can be chosen; None are those of sound.
-CHOOSABLE = (None, *READY_MADE)
-
-
-def _chosen(mutations: str | None, transformations: str | None, noise: str | None, texts: tuple[str, ...]) -> Mutations:
+def _chosen(mutations: str, transformations: str | None, noise: str | None, texts: tuple[str, ...]) -> Mutations:
     """Some kinds of sound, text or series, with ranges of their parameters."""
-    if noise is not None and mutations is not None:
+    if noise is not None and mutations != "sound":
         raise click.UsageError(f"--noise is for sound and cannot be combined with --mutations {mutations}")
-    ready = Mutations.all_of_sound() if mutations is None else READY_MADE[mutations]()
+    ready = READY_MADE[mutations]
     background = AddBackgroundNoise.__name__
     names = None if transformations is None else list(_listed(transformations))
     if transformations == "all":
@@ -335,7 +331,7 @@ def _chosen(mutations: str | None, transformations: str | None, noise: str | Non
         ranges.setdefault(kind.__name__, {})[name] = values
     if noise is not None:
         ranges.setdefault(background, {})["folder"] = os.path.abspath(noise)
-    return (Mutations.sound if mutations is None else READY_MADE[mutations])(names, ranges)
+    return Mutations.of(mutations, kinds=names, ranges=ranges)
 
 
 def _range(text: str, kinds: tuple[Any, ...]) -> tuple[Any, str, tuple[float, float]]:

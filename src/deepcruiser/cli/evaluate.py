@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from deepcruiser.cli import options
-from deepcruiser.cli.campaign_options import spec_from
 from deepcruiser.cli.evaluate_monitor import monitor
-from deepcruiser.cli.evaluate_options import EvaluateOptions, paper_experiment, partitions_from, shared
-from deepcruiser.cli.output import INTERRUPTED, say, typed
+from deepcruiser.cli.evaluate_options import SHARED, EvaluateOptions, shared, show_answer
+from deepcruiser.cli.output import INTERRUPTED, output_for, say, typed
 from deepcruiser.progress import watching
 
 if TYPE_CHECKING:  # what a question needs is imported when it is asked
-    from deepcruiser.evaluate.experiment import Experiment
-    from deepcruiser.evaluate.pool import Workers
     from deepcruiser.evaluate.result import Answer
 
 seeds_and_mutants = options.together(
@@ -84,9 +79,7 @@ def evaluate() -> None:
 @click.pass_context
 def configurations(ctx: click.Context, /, **settings: Any) -> None:
     """Measure how large the models are, and whether more data would enlarge them. Does not run the system."""
-    from deepcruiser.evaluate.configurations import configurations as question
-
-    _answer(ctx, lambda workers: question(workers.experiment), settings)
+    _answer(ctx, settings)
 
 
 @evaluate.command()
@@ -95,81 +88,45 @@ def configurations(ctx: click.Context, /, **settings: Any) -> None:
 @click.option("--mutants", default=18, show_default=True, help="Number of mutants per seed.")
 @click.option("--k-means", is_flag=True, help="Compare the grids with k-means as well; needs scikit-learn.")
 @click.pass_context
-def abstraction(ctx: click.Context, /, seeds: int, mutants: int, k_means: bool, **settings: Any) -> None:
+def abstraction(ctx: click.Context, /, **settings: Any) -> None:
     """Compare numbers of components and partitions; tries all components of the profile."""
-    from deepcruiser.evaluate.abstraction import abstraction as question
-
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, k_means=k_means), settings)
+    _answer(ctx, settings)
 
 
 @evaluate.command()
 @shared
 @seeds_and_mutants
 @click.pass_context
-def rq1(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **settings: Any) -> None:
+def rq1(ctx: click.Context, /, **settings: Any) -> None:
     """Measure how similar mutants are to their seeds, by the states they visit."""
-    from deepcruiser.evaluate.rq1 import rq1 as question
-
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), settings)
+    _answer(ctx, settings)
 
 
 @evaluate.command()
 @shared
 @seeds_and_mutants
 @click.pass_context
-def rq2(ctx: click.Context, /, seeds: int, mutants: int, changes: int, **settings: Any) -> None:
+def rq2(ctx: click.Context, /, **settings: Any) -> None:
     """Test whether mutants that visit other states have more errors. Uses seeds answered correctly."""
-    from deepcruiser.evaluate.rq2 import rq2 as question
-
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, mutants=mutants, changes=changes), settings)
+    _answer(ctx, settings)
 
 
 @evaluate.command()
 @shared
 @campaign_options
 @click.pass_context
-def rq3(
-    ctx: click.Context,
-    /,
-    seeds: int,
-    runs: int | None,
-    minutes: float | None,
-    campaigns: int,
-    base: int,
-    **settings: Any,
-) -> None:
+def rq3(ctx: click.Context, /, **settings: Any) -> None:
     """Compare the coverage of guided and unguided campaigns with the same number of runs."""
-    from deepcruiser.evaluate.campaigns import Budget
-    from deepcruiser.evaluate.rq3 import rq3 as question
-
-    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
-    _answer(
-        ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), settings
-    )
+    _answer(ctx, settings)
 
 
 @evaluate.command()
 @shared
 @campaign_options
 @click.pass_context
-def rq4(
-    ctx: click.Context,
-    /,
-    seeds: int,
-    runs: int | None,
-    minutes: float | None,
-    campaigns: int,
-    base: int,
-    **settings: Any,
-) -> None:
+def rq4(ctx: click.Context, /, **settings: Any) -> None:
     """Compare the failures that guided and unguided campaigns find; uses the campaigns of rq3."""
-    from deepcruiser.evaluate.campaigns import Budget
-    from deepcruiser.evaluate.rq4 import rq4 as question
-
-    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
-    _answer(
-        ctx, lambda workers: question(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base), settings
-    )
+    _answer(ctx, settings)
 
 
 @evaluate.command()
@@ -188,18 +145,7 @@ def rq4(
     help="Limit of severity per mutant: mild, normal, hard or a number.",
 )
 @click.pass_context
-def schedulers(
-    ctx: click.Context,
-    /,
-    seeds: int,
-    runs: int | None,
-    minutes: float | None,
-    campaigns: int,
-    base: int,
-    arms: str,
-    severity: str,
-    **settings: Any,
-) -> None:
+def schedulers(ctx: click.Context, /, arms: str, **settings: Any) -> None:
     """Compare schedulers and keeping rules at equal severity.
 
     \b
@@ -216,13 +162,7 @@ def schedulers(
                                    one change, uniform choice
     rarity-thompson                --scheduler rarity --pick thompson
     """
-    from deepcruiser.evaluate.campaigns import Budget
-    from deepcruiser.evaluate.schedulers import schedulers as question
-
-    budget = Budget(RUNS if runs is None and minutes is None else runs, minutes)
-    names = [name.strip() for name in arms.split(",")]
-    more: dict[str, Any] = {"campaigns": campaigns, "base": base, "arms": names, "severity": severity}
-    _answer(ctx, lambda workers: question(workers, seeds=seeds, budget=budget, **more), settings)
+    _answer(ctx, {**settings, "arms": [name.strip() for name in arms.split(",")]})
 
 
 @evaluate.command()
@@ -243,48 +183,32 @@ def page(folders: tuple[Path, ...], output: Path, as_json: bool) -> None:
 evaluate.add_command(monitor)
 
 
-def _answer(ctx: click.Context, ask: Callable[[Workers], Answer], values: dict[str, Any]) -> None:
-    """Load the experiment, ask the question, and write and print the result."""
+def _answer(ctx: click.Context, values: dict[str, Any]) -> None:
+    """Ask the question that has the name of the command, in the module of that name; write and print the answer."""
     from deepcruiser.evaluate import figures
+    from deepcruiser.evaluate.campaigns import Budget
+    from deepcruiser.evaluate.pool import Pool
     from deepcruiser.evaluate.result import device_of
-    from deepcruiser.evaluate.tables import as_json as tables_as_json
 
+    name = str(ctx.command.name)
+    question = getattr(import_module(f"deepcruiser.evaluate.{name}"), name)
+    own = {option: values.pop(option) for option in {*values} - SHARED}
+    if "minutes" in own:
+        runs, minutes = own.pop("runs"), own.pop("minutes")
+        own["budget"] = Budget(RUNS if runs is None and minutes is None else runs, minutes)
     figures.check_matplotlib()
     as_json, jobs, cluster = values.pop("as_json"), values.pop("jobs"), values.pop("cluster")
-    folder: Path = values.pop("output")
-    values |= paper_experiment(ctx) if values["paper"] else {}
-    names = ("data", "profile", "train", "input_partitions", "components", "seed", "batch_size", "device", "paper")
-    common = {name: values.pop(name) for name in names}
-    partitions = partitions_from(values.pop("partitions"))
-    settings = EvaluateOptions(spec=spec_from(**values), folder=folder, partitions=partitions, **common)
-    # Systems may print, and standard output belongs to the JSON.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    settings = EvaluateOptions.of(ctx, values)
+    with output_for(as_json):
         experiment = settings.load()
         experiment.open()
         try:
-            answer = _ask(ask, experiment, settings, jobs, cluster)
+            where = {"jobs": jobs, "cluster": cluster, "on_gpus": settings.device != "cpu"}
+            with watching() as watch, Pool(experiment, settings.load, watch=watch, **where) as pool:
+                answer: Answer = question(pool, **own)
         except KeyboardInterrupt:
             say(f"Interrupted. Everything run so far is saved. Resume with: {typed(ctx)}", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
         device = device_of(experiment.system)
-        path = answer.write(folder, command=typed(ctx), seed=settings.seed, jobs=jobs, device=device)
-    if as_json:
-        say(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
-        return
-    for table in answer.tables:
-        say(f"{table.caption}\n{table.markdown()}".lstrip())
-    say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
-
-
-def _ask(
-    ask: Callable[[Workers], Answer],
-    experiment: Experiment,
-    settings: EvaluateOptions,
-    jobs: int,
-    cluster: str | None,
-) -> Answer:
-    from deepcruiser.evaluate.pool import Workers
-
-    options: dict[str, Any] = {"jobs": jobs, "cluster": cluster, "on_gpus": settings.device != "cpu"}
-    with watching() as watch, Workers(experiment, settings.load, watch=watch, **options) as workers:
-        return ask(workers)
+        path = answer.write(settings.folder, command=typed(ctx), seed=settings.seed, jobs=jobs, device=device)
+    show_answer(answer, path, as_json=as_json)

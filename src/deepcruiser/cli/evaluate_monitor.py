@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-import sys
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from deepcruiser.cli import options
-from deepcruiser.cli.evaluate_options import partitions_from
-from deepcruiser.cli.output import say, typed
+from deepcruiser.cli.evaluate_options import partitions_from, show_answer
+from deepcruiser.cli.output import output_for, typed
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.progress import watching
 
@@ -71,15 +68,13 @@ def monitor(
     from deepcruiser.evaluate.monitor import monitor as ask_monitor
     from deepcruiser.evaluate.monitor_sets import Evidence
     from deepcruiser.evaluate.result import device_of
-    from deepcruiser.evaluate.tables import as_json as tables_as_json
 
     figures.check_matplotlib()
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot write to the folder {str(output)!r}: {reason(error)}") from None
-    # Systems may print, and standard output belongs to the JSON.
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():
+    with output_for(as_json):
         network = system_from(system, device=device)
         with watching() as watch:
             answer = ask_monitor(
@@ -97,12 +92,7 @@ def monitor(
                 )
             )
         path = answer.write(output, command=typed(ctx), seed=settings["seed"], device=device_of(network))
-    if as_json:
-        say(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
-        return
-    for table in answer.tables:
-        say(f"{table.caption}\n{table.markdown()}".lstrip())
-    say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")
+    show_answer(answer, path, as_json=as_json)
 
 
 def _all(paths: tuple[str, ...]) -> list[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import json
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -16,12 +17,16 @@ from deepcruiser.campaign.mutations import never_invalid
 from deepcruiser.campaign.seeds import Seeds
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli import options
-from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, judging_oracle, load_mutations
+from deepcruiser.cli.campaign_options import PAPER_NORMALISE, judging_options, judging_oracle, load_mutations, spec_from
+from deepcruiser.cli.output import say
 from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.progress import watching
 from deepcruiser.trace import System
+
+if TYPE_CHECKING:  # what a question needs is imported when it is asked
+    from deepcruiser.evaluate.result import Answer
 
 #: The file name of the profile that --train makes, in the folder of the results.
 PROFILE = "train.profile"
@@ -43,6 +48,16 @@ class EvaluateOptions:
     batch_size: int
     device: str
     paper: bool
+
+    @classmethod
+    def of(cls, ctx: click.Context, values: dict[str, Any]) -> EvaluateOptions:
+        """The options as they were typed, with what --paper sets."""
+        values |= paper_experiment(ctx) if values["paper"] else {}
+        own = [each.name for each in fields(cls) if each.name in values]
+        common = {name: values.pop(name) for name in own}
+        common["partitions"] = partitions_from(common["partitions"])
+        folder = values.pop("output")
+        return cls(spec=spec_from(**values), folder=folder, **common)
 
     def load(self) -> Experiment:
         named = self.data or (() if self.spec.data is None else (self.spec.data,))
@@ -135,3 +150,18 @@ shared = options.together(
     judging_options,
     options.json_output("Print the tables as JSON."),
 )
+
+#: Their names.
+SHARED = frozenset(option.name for option in click.command()(shared(lambda: None)).params)
+
+
+def show_answer(answer: Answer, path: Path, *, as_json: bool) -> None:
+    """Print the tables of an answer, and say where it was written."""
+    from deepcruiser.evaluate.tables import as_json as tables_as_json
+
+    if as_json:
+        say(json.dumps({"question": answer.name, **tables_as_json(answer.tables)}, indent=2))
+        return
+    for table in answer.tables:
+        say(f"{table.caption}\n{table.markdown()}".lstrip())
+    say(f"Saved {path}, with the tables (.csv) and the figure (.svg, .png) beside it")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,7 @@ import click
 from deepcruiser.abstraction.profile import Profile
 from deepcruiser.cli import options
 from deepcruiser.cli.findings import SHRUNK, shrunk_findings
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import output_for, say
 from deepcruiser.cli.replay import open_campaign
 from deepcruiser.criteria import Criterion, criterion
 from deepcruiser.export import export as export_model
@@ -129,7 +127,7 @@ def export(
 
 def export_suite(folder: Path, output: Path, *, device: str, **sources: str | None) -> dict[str, Any]:
     """Write the regression suite of a campaign; what was written."""
-    with contextlib.redirect_stdout(sys.stderr):  # systems may print
+    with output_for(True):
         opened = open_campaign(folder, device=device, **sources)
         result = shrunk_findings(opened, SHRUNK)
         suite = write_suite(output, opened.record, result.findings, system=opened.source)
@@ -140,7 +138,7 @@ def export_tests(
     folder: Path, output: Path, *, manifest: str | None, minimise: str | None, device: str, **sources: str | None
 ) -> dict[str, Any]:
     """Write the queue of a campaign or, with a manifest, its failing tests; what was written."""
-    with contextlib.redirect_stdout(sys.stderr):
+    with output_for(True):
         record = open_campaign(folder, device=device, **sources).record
         if manifest is not None:
             return {"output": str(output), "tests": export_failures(output, record, manifest=manifest)}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -15,7 +13,7 @@ import click
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli import options
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import output_for, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.cli.shrink import as_dict as shrunk_dict
@@ -82,8 +80,8 @@ def findings(
     Exit status: 0 no failing tests, or at most --max-findings findings; 1 failing tests; 2 usage error; 3
     unexpected error; 4 the system gets more seeds wrong than --max-wrong-seeds.
     """
-    out, group_of = sys.stdout, None if group_by is None else _rule(group_by)
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+    group_of = None if group_by is None else _rule(group_by)
+    with output_for(as_json) as out:
         record, found = _found(folder, count, device, sources)
     if as_json:
         say(json.dumps(as_dict(record, found, group_of), indent=2), file=out)

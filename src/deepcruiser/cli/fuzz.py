@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -36,7 +35,7 @@ from deepcruiser.cli.campaign_options import (
 )
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.options import Fraction
-from deepcruiser.cli.output import INTERRUPTED, program, say
+from deepcruiser.cli.output import INTERRUPTED, output_for, program, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
@@ -220,8 +219,7 @@ def fuzz(
     settings["severity"] = settings["severity"] if settings["severity"] in LEVELS else budget(settings["severity"])
     chosen = guide_from(settings.pop("guide"), settings.pop("keep"))
     spec = spec_from(scheduler=_scheduler(ctx, settings.pop("scheduler"), aim, settings.pop("pick")), **settings)
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr) if as_json_lines else contextlib.nullcontext():  # systems may print
+    with output_for(as_json_lines) as out:
         oracle, mutations, data = build_oracle(spec), load_mutations(spec), load_data(spec)
         model, system = load_model(spec, needed=chosen.needs_model), system_from(spec.system or "", device=device)
         chosen = chosen if model is not None else chosen.without_model()

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from deepcruiser.campaign.learned import Learned
-from deepcruiser.campaign.mutations import Mutations
+from deepcruiser.campaign.mutations import READY_MADE
 from deepcruiser.campaign.scheduler import PICK, SELECT, Chains
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
@@ -46,8 +46,8 @@ def list(what: str | None, as_json: bool) -> None:  # noqa: A001 (the name of th
 
 def _transformations() -> Rows:
     groups = {"the paper's (the default)": PAPER, "beyond the paper": EXTRA}
-    groups |= {"of texts, --mutations text": Mutations.text().kinds}
-    groups |= {"of series, --mutations series": Mutations.series().kinds}
+    groups |= {"of texts, --mutations text": READY_MADE["text"].kinds}
+    groups |= {"of series, --mutations series": READY_MADE["series"].kinds}
     for group, kinds in groups.items():
         for kind in kinds:
             ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in kind.RANGES.items())

@@ -6,7 +6,8 @@ import os
 import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from typing import IO, Any
 
 import click
@@ -29,6 +30,14 @@ def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None
     except OSError as error:
         _mute()
         raise FileError(f"cannot write to the standard {'error' if err else 'output'}: {reason(error)}") from None
+
+
+@contextmanager
+def output_for(as_json: bool) -> Iterator[IO[str]]:
+    """Standard output; with `as_json` it is for the JSON alone, and what systems print goes to standard error."""
+    out = sys.stdout
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():
+        yield out
 
 
 def end_with_status(command: Callable[[], Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.campaign.verdict import Verdict
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import build_mutations, judging_oracle, load_data, load_model, located
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import output_for, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
@@ -79,8 +78,7 @@ def replay(
         if numbers or data or mutations or oracle or noise or save:
             raise click.UsageError("a suite is always replayed as a whole; give no other option than --system")
         raise click.exceptions.Exit(1 if replay_suite(folder, system, device=device, as_json=as_json_text) else 0)
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr) if as_json_text else contextlib.nullcontext():  # systems may print
+    with output_for(as_json_text) as out:
         sources = {"system": system, "data": data, "mutations": mutations, "oracle": oracle}
         opened = open_campaign(folder, device=device, **sources)
         record, network, other = opened.record, opened.system, opened.other
@@ -222,8 +220,7 @@ def _write(folder: Path, result: Replay) -> None:
 
 def replay_suite(folder: Path, system: str | None, *, device: str = "cpu", as_json: bool) -> int:
     """Run a suite and print the result of each test; returns the number of unexpected failures."""
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+    with output_for(as_json) as out:
         suite = Suite.read(folder)
         network = system_from(system or located_system(suite), device=device)
         results = []

@@ -127,19 +127,18 @@ def data_from(name: str) -> Iterable[Any]:
 
 
 #: The names that --mutations takes besides those of the built-in systems.
-READY_MADE = {"text": Mutations.text, "series": Mutations.series}
+NAMED_MUTATIONS = ("text", "series")
 
 
 def mutations_from(name: str) -> Mutations:
     """The mutations that --mutations names: `text`, `series`, `file.py:name`, or those of a built-in system."""
-    if name in READY_MADE:
-        return READY_MADE[name]()
+    if name in NAMED_MUTATIONS:
+        return Mutations.of(name)
     if builtin.is_built_in(name):
         return builtin.mutations(name)
     if ".py:" not in name:
-        raise InputError(
-            f"--mutations {name!r} is neither file.py:name nor a built-in name ({', '.join((*READY_MADE, *BUILT_IN))})"
-        )
+        names = ", ".join((*NAMED_MUTATIONS, *BUILT_IN))
+        raise InputError(f"--mutations {name!r} is neither file.py:name nor a built-in name ({names})")
     value = object_from(name)
     if inspect.isroutine(value) or isinstance(value, type):
         with running(name):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -21,7 +19,7 @@ from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.verdict import seed_reference, verdict
 from deepcruiser.cli import options
 from deepcruiser.cli.campaign_options import judging_oracle, load_data, moving_options, oracle_options, spec_from
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import output_for, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.errors import DeepCruiserError, FileError
@@ -66,7 +64,7 @@ def seeds(system: str, output: Path, sounds: int, batch_size: int, device: str, 
         raise click.UsageError(f"the page {str(output)!r} must end in .html")
     if not output.parent.is_dir():
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}")
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+    with output_for(as_json):
         spec = spec_from(system=system, **settings)
         inputs = Seeds(load_data(spec))
         executor = LocalExecutor(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,7 @@ from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.failed_test import FailedTest
 from deepcruiser.cli import options
-from deepcruiser.cli.output import say
+from deepcruiser.cli.output import output_for, say
 from deepcruiser.cli.replay import Opened, open_campaign
 from deepcruiser.errors import printable
 from deepcruiser.findings.phrases import name_of
@@ -63,8 +61,7 @@ def shrink(
     """
     if sum((bool(numbers), everything, worst is not None)) > 1:
         raise click.UsageError("give numbers, --all or --worst")
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext():  # systems may print
+    with output_for(as_json) as out:
         opened = open_campaign(folder, device=device, system=system, data=data, mutations=mutations)
         record, name = opened.record, fingerprint(opened.system)
         tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]

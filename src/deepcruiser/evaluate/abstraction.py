@@ -17,7 +17,7 @@ from deepcruiser.evaluate.configurations import saturation
 from deepcruiser.evaluate.experiment import Experiment, narrowed
 from deepcruiser.evaluate.figures import Figure, panels
 from deepcruiser.evaluate.mutants import Family, Recipes, choose_seeds, families, run_batches
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import Visited, visited
@@ -28,15 +28,15 @@ from deepcruiser.evaluate.tables import Table, shares
 MOST_CLUSTERS = 5000
 
 
-def abstraction(workers: Workers, *, seeds: int = 50, mutants: int = 18, k_means: bool = False) -> Answer:
+def abstraction(pool: Pool, *, seeds: int = 50, mutants: int = 18, k_means: bool = False) -> Answer:
     """Measure every number of components of the profile with every number of partitions, also beside k-means."""
     if k_means:
         require_k_means()
-    experiment = workers.experiment
-    chosen = choose_seeds(workers, seeds)
-    found = families(workers, chosen, mutants)
+    experiment = pool.experiment
+    chosen = choose_seeds(pool, seeds)
+    found = families(pool, chosen, mutants)
     alone: list[Recipes] = [((record.seed, ()),) for record in chosen]
-    again = [batch.records[0] for batch in run_batches(workers, alone, stage="running seeds again", inputs=seeds)]
+    again = [batch.records[0] for batch in run_batches(pool, alone, stage="running seeds again", inputs=seeds)]
     rows = []
     for components in range(1, experiment.profile.projections.states.components + 1):
         rows += _rows(experiment, found, again, components)

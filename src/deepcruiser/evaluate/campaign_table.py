@@ -10,7 +10,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.campaigns import Arm, Budget, Task, arms, panel, run_campaign
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.mutants import choose_seeds, is_right
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
 
 #: A campaign as read from its file.
@@ -78,15 +78,15 @@ class Campaigns:
 
 
 def compare(
-    workers: Workers, *, seeds: int, budget: Budget, campaigns: int, base: int, every: Sequence[Arm] = ()
+    pool: Pool, *, seeds: int, budget: Budget, campaigns: int, base: int, every: Sequence[Arm] = ()
 ) -> Campaigns:
     """Run all campaigns, by default those of RQ3; read those that have run before."""
-    experiment = workers.experiment
+    experiment = pool.experiment
     if campaigns < 1:
         raise InputError(f"--campaigns must be at least 1, not {campaigns}")
     if base not in experiment.partitions:
         raise InputError(f"--base {base} must be one of the partitions, {', '.join(map(str, experiment.partitions))}")
-    right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
+    right = choose_seeds(pool, seeds, accept=is_right, what="answered without an error")
     names = tuple(record.seed for record in right)
     every = every or arms(experiment.partitions, base)
     experiment.cache.gather(right)
@@ -96,7 +96,7 @@ def compare(
         some = [arm for arm in every if (arm.matched is not None) == matched]
         units = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in some]
         inputs = (budget.runs or 0) * len(units)
-        found += workers.do(run_campaign, units, stage="running campaigns", inputs=inputs) if units else []
+        found += pool.do(run_campaign, units, stage="running campaigns", inputs=inputs) if units else []
         tasks += units
     by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
     return Campaigns(experiment, base, seeds, budget, by_arm)

@@ -10,8 +10,8 @@ import numpy as np
 from deepcruiser.abstraction.grid import IntArray, ends, find
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.profile import Configuration, Profile
-from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import Figure, panels
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Table, shares
@@ -22,8 +22,9 @@ ORDERS = 5
 ITEMS = ("states", "transitions", "choices")
 
 
-def configurations(experiment: Experiment) -> Answer:
+def configurations(pool: Pool) -> Answer:
     """The sizes of the models, and of the models of growing shares of the profiled data."""
+    experiment = pool.experiment
     profile, rows, growth = experiment.narrowed, [], []
     for model in experiment.models.values():
         size, grown = Configuration.of(model), saturation(profile, model, seed=experiment.seed)

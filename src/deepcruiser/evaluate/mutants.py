@@ -11,7 +11,7 @@ import numpy as np
 
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.records import Batch, Recipe, Record
 
 Recipes = tuple[Recipe, ...]
@@ -46,10 +46,10 @@ def any_seed(experiment: Experiment, record: Record) -> bool:
 
 
 def choose_seeds(
-    workers: Workers, count: int, *, accept: Callable[[Experiment, Record], bool] = any_seed, what: str = "readable"
+    pool: Pool, count: int, *, accept: Callable[[Experiment, Record], bool] = any_seed, what: str = "readable"
 ) -> list[Record]:
     """The first seeds that are accepted, in an order drawn from the experiment's seed."""
-    experiment = workers.experiment
+    experiment = pool.experiment
     names = list(experiment.seeds)
     order = [names[i] for i in np.random.default_rng(experiment.seed).permutation(len(names))]
     size = experiment.batch_size
@@ -61,7 +61,7 @@ def choose_seeds(
         now = ceil((count - len(found)) / share / size)
         wave, batches = batches[:now], batches[now:]
         ran += (inputs := sum(map(len, wave)))
-        for batch in run_batches(workers, wave, stage="running seeds", inputs=inputs):
+        for batch in run_batches(pool, wave, stage="running seeds", inputs=inputs):
             found += [record for record in batch.records if record.ran and accept(experiment, record)]
     if len(found) < count:
         raise InputError(
@@ -71,17 +71,17 @@ def choose_seeds(
     return found[:count]
 
 
-def run_batches(workers: Workers, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:
-    """Run all batches, in parallel if there are several workers."""
-    workers.do(_run_batch, batches, stage=stage, inputs=inputs)
-    return [workers.experiment.cache.known(batch) for batch in batches]
+def run_batches(pool: Pool, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:
+    """Run all batches, in parallel if there are several processes."""
+    pool.do(_run_batch, batches, stage=stage, inputs=inputs)
+    return [pool.experiment.cache.known(batch) for batch in batches]
 
 
 def _run_batch(experiment: Experiment, batch: Recipes) -> None:
     experiment.cache.batch(batch)
 
 
-def families(workers: Workers, seeds: list[Record], mutants: int, *, changes: int = 1) -> list[Family]:
+def families(pool: Pool, seeds: list[Record], mutants: int, *, changes: int = 1) -> list[Family]:
     """Every seed with its mutants. They depend on the seed's name and the experiment's random seed alone.
 
     A mutant has 1 to `changes` transformations, every number equally likely, or fewer if no more may follow.
@@ -90,9 +90,9 @@ def families(workers: Workers, seeds: list[Record], mutants: int, *, changes: in
         raise InputError(f"changes must be at least 1 per mutant, not {changes}")
     if mutants < 1:
         raise InputError(f"mutants must be at least 1 per seed, not {mutants}")
-    experiment = workers.experiment
+    experiment = pool.experiment
     units = [(seed.seed, mutants, changes) for seed in seeds]
-    workers.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
+    pool.do(_run_family, units, stage="running mutants", inputs=len(seeds) * mutants)
     result = []
     for seed in seeds:
         batches = [experiment.cache.known(batch) for batch in _family(experiment, seed.seed, mutants, changes)]

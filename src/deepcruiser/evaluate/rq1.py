@@ -12,7 +12,7 @@ import numpy as np
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.similarity import KINDS, seed_similarities
@@ -25,13 +25,13 @@ EDGES = np.arange(11) / 10
 WORDS = {"states": "states", "basic": "states of the model", "transitions": "transitions"}
 
 
-def rq1(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int = 1) -> Answer:
+def rq1(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1) -> Answer:
     """The Jaccard index of each mutant and its seed for every configuration.
 
     Each mutant has one transformation, or a chain of up to `changes`.
     """
-    experiment = workers.experiment
-    found = families(workers, choose_seeds(workers, seeds), mutants, changes=changes)
+    experiment = pool.experiment
+    found = families(pool, choose_seeds(pool, seeds), mutants, changes=changes)
     data = measured(experiment, found)
     table = Table("rq1", tuple(shares_per_tenth(experiment, data)), shown=dict.fromkeys(tenths(), shares))
     rejected = sum(bool(mutant.invalid) for family in found for mutant in family.mutants)

@@ -13,7 +13,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.evaluate.figures import COLOURS, Figure, log_norm, panels
 from deepcruiser.evaluate.mutants import Family, choose_seeds, families, is_right
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq1 import column, measured, values
 from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson, ranks, residuals, spearman
@@ -23,14 +23,14 @@ TIMES = 1000
 GIVEN = ("given the seed", "given the transformation", "given transformation and strength")
 
 
-def rq2(workers: Workers, *, seeds: int = 100, mutants: int = 100, changes: int = 1, times: int = TIMES) -> Answer:
+def rq2(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1, times: int = TIMES) -> Answer:
     """The correlation of the Jaccard index and the error rate, over mutants of seeds that are answered correctly.
 
     Each mutant has one transformation, or a chain of up to `changes`.
     """
-    experiment = workers.experiment
-    right = choose_seeds(workers, seeds, accept=is_right, what="answered without an error")
-    found = families(workers, right, mutants, changes=changes)
+    experiment = pool.experiment
+    right = choose_seeds(pool, seeds, accept=is_right, what="answered without an error")
+    found = families(pool, right, mutants, changes=changes)
     data = measured(experiment, found)
     if len({row["score"] for row in data}) < 2:
         raise InputError(

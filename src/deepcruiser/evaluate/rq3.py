@@ -12,7 +12,7 @@ from deepcruiser.criteria import FIVE, BSCov
 from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget, strategies
 from deepcruiser.evaluate.figures import GUIDED, NONE, RANDOM, Figure, panels
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.tables import Table, p_value, shares
 
@@ -20,9 +20,9 @@ SHARES = ("start", "queue", "increase", "all runs")
 P, A = "p (guided against it)", "A (guided against it)"
 
 
-def rq3(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
+def rq3(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
     """Coverage at the start and the end of guided and unguided campaigns."""
-    found = compare(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
+    found = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
     grids = [row for m in found.experiment.partitions for row in lines(found, Arm("BSCov", m))]
     criteria = [row for each in FIVE if each is not BSCov for row in lines(found, Arm(each.name, base))]
     ways = [strategy_line(found, arm) for arm in strategies(base)]

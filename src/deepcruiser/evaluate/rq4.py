@@ -10,14 +10,14 @@ import numpy as np
 from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.tables import Table, counts, p_value, shares
 
 
-def rq4(workers: Workers, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
+def rq4(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
     """Error rates and failures of the campaigns of RQ3."""
-    found = compare(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
+    found = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
     rows = tuple(line(found, arm) for arm in found.by_arm)
     shown = {**dict.fromkeys(("mean error rate", "rejected"), shares)}
     shown |= dict.fromkeys(("failures", "distinct", "failing seeds"), counts)

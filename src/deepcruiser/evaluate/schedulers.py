@@ -15,7 +15,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
-from deepcruiser.evaluate.pool import Workers
+from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
 from deepcruiser.evaluate.rq3 import at
 from deepcruiser.evaluate.rq4 import failing_seeds, rejected
@@ -99,7 +99,7 @@ def measures(found: Campaigns) -> dict[str, Callable[[Found], float]]:
 
 
 def schedulers(
-    workers: Workers,
+    pool: Pool,
     *,
     seeds: int = 100,
     budget: Budget = RUNS,
@@ -110,7 +110,7 @@ def schedulers(
 ) -> Answer:
     """Compare the first arm with the others."""
     named = chosen_arms(arms, base, severity)
-    found = compare(workers, seeds=seeds, budget=budget, campaigns=campaigns, base=base, every=list(named.values()))
+    found = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base, every=list(named.values()))
     compared = measures(found)
     rows = [line(found, name, arm, compared) for name, arm in named.items()]
     shown = {**dict.fromkeys(("distinct", "severe", "seeds", "first failure"), counts), "rejected": shares}
