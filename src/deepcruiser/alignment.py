@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import jiwer
@@ -62,8 +63,14 @@ def word_errors(reference: Any, output: Any) -> list[str]:
 
 def aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Sequence[str], Sequence[str]]]:
     """Runs of words of two texts that belong together, in order; one of a pair is empty if words are missing."""
-    (chunks,) = jiwer.process_words(" ".join(before), " ".join(after)).alignments
+    chunks = _word_chunks(" ".join(before), " ".join(after))
     return [(before[c.ref_start_idx : c.ref_end_idx], after[c.hyp_start_idx : c.hyp_end_idx]) for c in chunks]
+
+
+@lru_cache(maxsize=4096)  # the same answer comes again and again
+def _word_chunks(before: str, after: str) -> list[jiwer.AlignmentChunk]:
+    (chunks,) = jiwer.process_words(before, after).alignments
+    return chunks
 
 
 def _joined(pieces: Pieces, separator: str) -> Pieces:

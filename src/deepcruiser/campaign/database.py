@@ -131,11 +131,7 @@ def select(connection: sqlite3.Connection, table: str, rest: str, values: tuple[
 
 def checksum(row: Iterable[Any]) -> int:
     """CRC-32 of a row."""
-    value = 0
-    for each in row:
-        value = zlib.crc32(each if isinstance(each, bytes) else repr(each).encode(), value)
-        value = zlib.crc32(b"\0", value)
-    return value
+    return zlib.crc32(b"".join((each if isinstance(each, bytes) else repr(each).encode()) + b"\0" for each in row))
 
 
 def locked(file: Any, *, shared: bool = False) -> bool:
@@ -177,10 +173,10 @@ def unpack(data: bytes, count: int) -> list[IntArray]:
         raise ValueError(f"the visits of a run are incomplete, or take more than {MOST_VISITS:,} bytes")
     values = _from_varints(np.frombuffer(held, np.uint8))
     signed = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
-    ends = np.cumsum(signed[:count]) + count
+    ends = signed[:count].cumsum() + count
     if len(signed) < count or ends[-1] != len(signed) or (signed[:count] < 0).any():
         raise ValueError("the visits of a run do not fit together")
-    return [np.cumsum(signed[start:end]) for start, end in pairwise([count, *ends.tolist()])]
+    return [signed[start:end].cumsum() for start, end in pairwise([count, *ends.tolist()])]
 
 
 def _varints(values: npt.NDArray[np.uint64]) -> bytes:
@@ -198,7 +194,7 @@ def _varints(values: npt.NDArray[np.uint64]) -> bytes:
 
 
 def _from_varints(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    last = np.flatnonzero(data < 128)
+    (last,) = (data < 128).nonzero()
     starts = np.concatenate([[0], last[:-1] + 1])[: len(last)]
     places = np.arange(len(data)) - np.repeat(starts, last - starts + 1)
     parts = (data.astype(np.uint64) & np.uint64(127)) << (np.uint64(7) * places.astype(np.uint64))

@@ -53,9 +53,11 @@ class _Kind:
 
     def places(self, change: Any) -> list[float]:
         """The places of the parameters of a change."""
-        values = np.array([float(getattr(change, name)) for name in self.names])
-        width = np.where(self.high > self.low, self.high - self.low, 1.0)
-        return np.clip((values - self.low) / width, 0, 1).tolist()  # type: ignore[no-any-return]
+        ends = zip(self.names, self.low.tolist(), self.high.tolist(), strict=True)
+        places = [
+            (float(getattr(change, name)) - low) / (high - low if high > low else 1.0) for name, low, high in ends
+        ]
+        return [min(max(place, 0.0), 1.0) for place in places]
 
     def severity(self, places: Floats) -> Any:
         values = dict(zip(self.names, self.values(places).T, strict=True))

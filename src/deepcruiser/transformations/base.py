@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -37,7 +38,7 @@ class Change(ABC):
     def __post_init__(self) -> None:
         for name, limits in self.LIMITS.items():
             object.__setattr__(self, name, number(f"{type(self).__name__}: {name}", getattr(self, name), limits))
-        if "seed" in _fields(self):
+        if "seed" in _fields(type(self)):
             object.__setattr__(self, "seed", _seed(type(self).__name__, getattr(self, "seed", None)))
 
     @abstractmethod
@@ -112,8 +113,9 @@ def amplitude(db: float) -> float:
     return float(10 ** (db / 20))
 
 
-def _fields(transformation: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(transformation)}
+@cache
+def _fields(kind: Any) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
 
 
 def number(name: str, value: Any, limits: Range) -> float:

@@ -40,11 +40,11 @@ def from_dict(data: Mapping[str, Any], *, kinds: Iterable[type] = (), strict: bo
     if not isinstance(data, Mapping):
         raise InputError(f"a transformation must be a mapping with a name and its parameters, not {data!r}")
     name, parameters = data.get("name"), {key: value for key, value in data.items() if key != "name"}
-    known: dict[str, type[Any]] = {**NAMES, **{kind.__name__: kind for kind in kinds}}
-    kind = known.get(name) if isinstance(name, str) else None
+    own: dict[str, type[Any]] = {kind.__name__: kind for kind in kinds}
+    kind = own.get(name, NAMES.get(name)) if isinstance(name, str) else None
     if kind is None:
         if strict:
-            raise InputError(f"no transformation {name!r}; those known are: {', '.join(known)}")
+            raise InputError(f"no transformation {name!r}; those known are: {', '.join({**NAMES, **own})}")
         return UnknownChange(str(name), parameters)
     needed = [field.name for field in dataclasses.fields(kind)]
     if set(parameters) != set(needed):
