@@ -34,7 +34,6 @@ def main(runs: int = 400) -> list[str]:
     failing, rng = [], np.random.default_rng(0)
     for _ in range(runs):
         # The scheduler: any test that may still be changed, and any change that is allowed.
-
         parent = rng.choice([text for text, recipe in kept.items() if mutations.allowed(recipe)])
         kind = rng.choice(mutations.allowed(kept[parent]))
         change = mutations.draw(kind, rng)

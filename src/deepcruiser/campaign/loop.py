@@ -149,7 +149,7 @@ def sow(
 
     Those that cannot be read are set aside, and those that the system fails already, unless they are to be kept.
     """
-    seeds = [Mutant(-1 - position, -1 - position, name, (), ()) for position, name in enumerate(inputs.seeds)]
+    seeds = [Mutant.of_seed(position, name) for position, name in enumerate(inputs.seeds)]
     for start in range(0, len(seeds), batch_size):
         batch = seeds[start : start + batch_size]
         used = [mutant for mutant in batch if mutant.seed not in leave_out]

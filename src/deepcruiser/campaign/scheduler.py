@@ -24,7 +24,7 @@ _TRIES = 1000
 class Mutant:
     """A planned mutant: run `number`, made by applying `changes` to the test `parent`.
 
-    `inherited` is the parent's own recipe. A seed to be run is a mutant without changes.
+    `inherited` is the parent's own recipe. A seed is a mutant without changes.
     """
 
     number: int
@@ -32,6 +32,11 @@ class Mutant:
     seed: str
     inherited: tuple[Any, ...]
     changes: tuple[Any, ...]
+
+    @classmethod
+    def of_seed(cls, position: int, name: str) -> Mutant:
+        """A seed to be run, by its place among all seeds."""
+        return cls(-1 - position, -1 - position, name, (), ())
 
     @property
     def recipe(self) -> tuple[Any, ...]:

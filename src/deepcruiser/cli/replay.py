@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.probes import Change
-from deepcruiser.audio import Audio
-from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.paths import WORST, keep_paths
 from deepcruiser.campaign.record import CampaignRecord
@@ -29,7 +27,6 @@ from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import system_from
 from deepcruiser.cli.summary import failure_dict, failure_lines
 from deepcruiser.errors import DeepCruiserError, InputError, printable
-from deepcruiser.files.atomic import atomic_write
 from deepcruiser.findings.suite import SUITE, Case, Suite, located_system, run_case
 from deepcruiser.report.format import quoted
 from deepcruiser.serialise import summarise
@@ -207,15 +204,9 @@ def _dict(test: FailedTest, result: Replay) -> dict[str, Any]:
 def _write(folder: Path, result: Replay) -> None:
     """Write the input of a test: a sound as FLAC, a text or an array as such."""
     folder.mkdir(parents=True, exist_ok=True)
-    stem, value = folder / f"{result.number:06}", result.value
-    if isinstance(value, Audio):
-        value.write(stem.with_suffix(".flac"))
-    elif isinstance(value, np.ndarray):
-        with atomic_write(stem.with_suffix(".npy")) as file:
-            np.save(file, value, allow_pickle=False)
-    else:
-        with atomic_write(stem.with_suffix(".txt")) as file:
-            file.write(str(value).encode(errors="backslashreplace"))
+    file = InputFile.of(result.value) or InputFile.of(str(result.value))
+    assert file is not None  # there is one of every text
+    file.write(folder / f"{result.number:06}")
 
 
 def replay_suite(folder: Path, system: str | None, *, device: str = "cpu", as_json: bool) -> int:

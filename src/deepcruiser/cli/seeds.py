@@ -92,7 +92,7 @@ def _list(
     names = list(inputs)
     for start in range(0, len(names), batch_size):
         batch = names[start : start + batch_size]
-        mutants = [Mutant(-1 - start - i, -1 - start - i, name, (), ()) for i, name in enumerate(batch)]
+        mutants = [Mutant.of_seed(start + i, name) for i, name in enumerate(batch)]
         for name, execution in zip(batch, executor.submit(mutants)(), strict=True):
             yield _listed(name, execution, inputs, oracle)
         progress.advance(len(batch))

@@ -176,7 +176,7 @@ def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     inputs = Inputs(experiment.seeds)
     executor = CachedExecutor(experiment.cache, model, experiment.components)
     for position, record in enumerate(experiment.cache.gathered([(name, ()) for name in task.seeds])):
-        seed = Mutant(-1 - position, -1 - position, record.seed, (), ())
+        seed = Mutant.of_seed(position, record.seed)
         sown = judge_seed(experiment.oracle, seed, executor.execution(record), experiment.seeds)
         state.apply(sown)
         if sown.outcome == "kept":

@@ -16,6 +16,7 @@ from deepcruiser.abstraction.projection import Moments
 from deepcruiser.audio import Audio
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.fuzz import fuzz
+from deepcruiser.corpora.samples import Labelled
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.attack import Attack, Victim, attack_once, choose_target
 from deepcruiser.evaluate.observations import Gaussian, Item, Observation, half, items, observe
@@ -158,18 +159,9 @@ def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
     return found
 
 
-@dataclass(frozen=True)
-class Seed:
-    """A seed of the campaign."""
-
-    id: str
-    input: Any
-    text: str
-
-
 def _mutants(evidence: Evidence, run: Runner, tests: Sequence[Item]) -> tuple[list[Observation], list[Observation]]:
     """What passed and what failed in a campaign, in which a mutant fails if it loses its seed's answer."""
-    seeds = [Seed(item.name, item.value, item.text) for item in tests[: evidence.inputs // MUTANTS]]
+    seeds = [Labelled(item.name, item.value, item.text) for item in tests[: evidence.inputs // MUTANTS]]
     progress = Progress(evidence.inputs, stage="campaign", watch=evidence.watch)
     record = fuzz(
         evidence.system,
