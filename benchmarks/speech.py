@@ -13,7 +13,7 @@ import torch
 
 import deepcruiser as dc
 from deepcruiser.campaign.executors.local import executions_of, run_all
-from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.executors.workers import CampaignWorker
 from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.corpora.read import read_corpus
 from deepcruiser.corpora.samples import Labelled
@@ -60,9 +60,9 @@ class Benches:
     speech: Speech
     model: str
 
-    def __call__(self, number: int) -> Bench:
+    def __call__(self, number: int) -> CampaignWorker:
         torch.set_num_threads(1)
-        return Bench.of(self.speech.system(number), dc.AbstractModel.load(self.model), self.speech.sounds())
+        return CampaignWorker.of(self.speech.system(number), dc.AbstractModel.load(self.model), self.speech.sounds())
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ def idle(held: Any, seconds: float) -> None:
     time.sleep(seconds)
 
 
-def transform(bench: Bench, job: tuple[Sequence[Mutant], bool]) -> tuple[float, list[Any]]:
+def transform(worker: CampaignWorker, job: tuple[Sequence[Mutant], bool]) -> tuple[float, list[Any]]:
     """The seconds that the changes of some mutants and their gate take, without those of their parents."""
     mutants, wanted = job
-    parents = [bench.inputs.parent(mutant.seed, mutant.inherited) for mutant in mutants]
-    seeds = [bench.inputs.seeds[mutant.seed] for mutant in mutants]
+    parents = [worker.inputs.parent(mutant.seed, mutant.inherited) for mutant in mutants]
+    seeds = [worker.inputs.seeds[mutant.seed] for mutant in mutants]
     began = time.perf_counter()
     values = []
     for mutant, seed, value in zip(mutants, seeds, parents, strict=True):
@@ -94,9 +94,9 @@ def transform(bench: Bench, job: tuple[Sequence[Mutant], bool]) -> tuple[float, 
     return time.perf_counter() - began, values if wanted else []
 
 
-def phases(bench: Bench, mutants: Sequence[Mutant]) -> dict[str, float]:
+def phases(worker: CampaignWorker, mutants: Sequence[Mutant]) -> dict[str, float]:
     """The seconds that a worker takes for each part of its work on a batch."""
-    executor, clock = bench.executor, [time.perf_counter()]
+    executor, clock = worker.executor, [time.perf_counter()]
     made = [executor.make(mutant) for mutant in mutants]
     clock.append(time.perf_counter())
     valid = [each for each in made if not each.invalid]

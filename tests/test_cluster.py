@@ -16,7 +16,7 @@ import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
 from tests.support import toy
 from tests.support.typed import run
-from tests.test_workers import bench
+from tests.test_workers import campaign_worker
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -36,7 +36,7 @@ def cluster() -> Iterator[Any]:
 
 def on(cluster: Any, folder: Path, count: int, **options: Any) -> dict[str, Any]:
     """What the database of a campaign holds that ran on the cluster alone."""
-    with dc.RayWorkers(bench, count, address=cluster.address) as workers:
+    with dc.RayWorkers(campaign_worker, count, address=cluster.address) as workers:
         while not workers.ready:
             time.sleep(0.05)
         toy.campaign(folder, workers=workers, batch_size=4, window=16, **options)
@@ -122,7 +122,7 @@ def test_no_cluster_at_the_address() -> None:
     assert time.monotonic() - began < 20
     began = time.monotonic()
     with pytest.raises(dc.InputError, match=r"no Ray cluster answers at '127.0.0.1:9' .*ray start --head"):
-        dc.RayWorkers(bench, 1, address="127.0.0.1:9")
+        dc.RayWorkers(campaign_worker, 1, address="127.0.0.1:9")
     with pytest.raises(dc.InputError, match="no Ray cluster answers at 'somewhere'"):
-        dc.RayWorkers(bench, 1, address="somewhere")
+        dc.RayWorkers(campaign_worker, 1, address="somewhere")
     assert time.monotonic() - began < 30

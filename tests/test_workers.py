@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import deepcruiser as dc
-from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.executors.workers import CampaignWorker
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.stream import Progress, Source, stream
 from deepcruiser.workers import ProcessWorkers, WorkerError
@@ -24,8 +24,8 @@ from tests.support import toy
 from tests.support.typed import run
 
 
-def bench(number: int) -> Bench:
-    return Bench.of(toy.Reader(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+def campaign_worker(number: int) -> CampaignWorker:
+    return CampaignWorker.of(toy.Reader(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
 
 
 def source(number: int) -> Source:
@@ -72,9 +72,9 @@ def fail(number: int) -> int:
 
 
 @contextmanager
-def workers(count: int) -> Iterator[ProcessWorkers[Bench]]:
+def workers(count: int) -> Iterator[ProcessWorkers[CampaignWorker]]:
     """Workers that have started, so that nothing is executed in this process."""
-    with ProcessWorkers(bench, count) as these:
+    with ProcessWorkers(campaign_worker, count) as these:
         while not these.ready:
             time.sleep(0.01)
         yield these

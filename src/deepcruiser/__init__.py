@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from deepcruiser.abstraction.transducer import Transducer
     from deepcruiser.audio import Audio
     from deepcruiser.campaign.executors.base import Execution, Executor
-    from deepcruiser.campaign.executors.workers import Bench
+    from deepcruiser.campaign.executors.workers import CampaignWorker
     from deepcruiser.campaign.failed_test import FailedTest
     from deepcruiser.campaign.fuzz import fuzz
     from deepcruiser.campaign.guide import Guide
@@ -82,9 +82,9 @@ __all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
     "Audio",
     "BSCov",
     "BTCov",
-    "Bench",
     "CampaignRecord",
     "CampaignSpec",
+    "CampaignWorker",
     "CharacterErrorRate",
     "Corpus",
     "Coverage",
@@ -172,7 +172,7 @@ _NAMES = {
     "deepcruiser.abstraction.transducer": ("Transducer",),
     "deepcruiser.audio": ("Audio",),
     "deepcruiser.campaign.executors.base": ("Execution", "Executor"),
-    "deepcruiser.campaign.executors.workers": ("Bench",),
+    "deepcruiser.campaign.executors.workers": ("CampaignWorker",),
     "deepcruiser.campaign.failed_test": ("FailedTest",),
     "deepcruiser.campaign.fuzz": ("fuzz",),
     "deepcruiser.campaign.guide": ("Guide",),

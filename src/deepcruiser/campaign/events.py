@@ -10,7 +10,7 @@ from deepcruiser.abstraction.visits import Visits
 #: kept: entered the queue; dropped: passed and brought nothing new; failed: a failing test; rejected: not run.
 Outcome = Literal["kept", "dropped", "failed", "rejected"]
 #: The kinds of failure.
-KINDS = ("wrong", "crash", "crash once", "time-out", "not finite")
+FAILURE_KINDS = ("wrong", "crash", "crash once", "time-out", "not finite")
 
 
 @dataclass(frozen=True, eq=False)

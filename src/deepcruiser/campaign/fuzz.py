@@ -22,7 +22,7 @@ from deepcruiser.abstraction.probes import Probe, changed, make_probes
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
-from deepcruiser.campaign.executors.workers import Bench, WorkerExecutor
+from deepcruiser.campaign.executors.workers import CampaignWorker, WorkerExecutor
 from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.guide import Guide
 from deepcruiser.campaign.loop import Step, loop, sow
@@ -77,7 +77,7 @@ def fuzz(
     mutations: Mutations | None = None,
     executor: Executor | None = None,
     leave_out: Collection[str] = (),
-    workers: int | Workers[Bench] | None = None,
+    workers: int | Workers[CampaignWorker] | None = None,
     watch: Callable[[Status], None] | None = None,
     **settings: Any,
 ) -> CampaignRecord:
@@ -166,7 +166,12 @@ def _identity(
 
 
 def _executor(
-    system: System, state: State, inputs: Inputs, oracle: Oracle, spec: CampaignSpec, workers: int | Workers[Bench]
+    system: System,
+    state: State,
+    inputs: Inputs,
+    oracle: Oracle,
+    spec: CampaignSpec,
+    workers: int | Workers[CampaignWorker],
 ) -> Executor:
     model, mutations = state.model, state.mutations
     invalid = mutations.invalid if spec.validity else never_invalid

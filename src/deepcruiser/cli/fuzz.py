@@ -230,7 +230,7 @@ def fuzz(
                 err=True,
             )
         try:
-            benches = campaign_workers(system, model, mutations, spec, workers, cluster, device=device)
+            campaign_processes = campaign_workers(system, model, mutations, spec, workers, cluster, device=device)
             with (
                 one_thread(),
                 _serving(output, serve) as url,
@@ -249,7 +249,7 @@ def fuzz(
                     against=load_against(spec, device=device),
                     mutations=mutations,
                     leave_out=_left_out(spec.leave_out),
-                    workers=benches,
+                    workers=campaign_processes,
                     watch=show,
                 )
         except KeyboardInterrupt:

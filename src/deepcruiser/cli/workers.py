@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.executors.workers import CampaignWorker
 from deepcruiser.campaign.mutations import Mutations, never_invalid
 from deepcruiser.campaign.spec import CampaignSpec
 from deepcruiser.cli.campaign_options import build_mutations, load_data
@@ -81,18 +81,20 @@ class SourceLoader:
 
 
 @dataclass(frozen=True)
-class BenchLoader:
+class CampaignLoader:
     """The parts of a campaign."""
 
     system: SystemLoader
     spec: CampaignSpec
     model: AbstractModel | None
 
-    def __call__(self, number: int) -> Bench:
+    def __call__(self, number: int) -> CampaignWorker:
         system, spec = self.system.load(number), self.spec
         mutations = build_mutations(spec)
         mutations = mutations if spec.validity else replace(mutations, invalid=never_invalid)
-        return Bench.of(system, self.model, load_data(spec), mutations=mutations, limit_seconds=spec.limit_seconds)
+        return CampaignWorker.of(
+            system, self.model, load_data(spec), mutations=mutations, limit_seconds=spec.limit_seconds
+        )
 
 
 def start(
@@ -126,7 +128,7 @@ def campaign_workers(
     address: str | None,
     *,
     device: str = "cpu",
-) -> Workers[Bench] | int:
+) -> Workers[CampaignWorker] | int:
     """The workers of a campaign; 0 if mutants are made and run in this process alone."""
     try:
         ForkingPickler.dumps(mutations.kinds)
@@ -140,7 +142,7 @@ def campaign_workers(
         return 0
     if count is None and address is None:
         count = min(os.cpu_count() or 1, spec.ahead)
-    load = BenchLoader(SystemLoader.of(spec.system or "", system, device=device), spec, model)
+    load = CampaignLoader(SystemLoader.of(spec.system or "", system, device=device), spec, model)
     workers = start(load, count, address, device=device)
     if workers is None:
         return 0

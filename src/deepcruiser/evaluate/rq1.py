@@ -15,7 +15,7 @@ from deepcruiser.evaluate.mutants import Family, choose_seeds, families, score
 from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.records import Record
 from deepcruiser.evaluate.result import Answer
-from deepcruiser.evaluate.similarity import KINDS, seed_similarities
+from deepcruiser.evaluate.similarity import ITEMS, seed_similarities
 from deepcruiser.evaluate.statistics import Floats
 from deepcruiser.evaluate.tables import Row, Table, shares
 from deepcruiser.transformations import to_dict
@@ -64,7 +64,7 @@ def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, 
         new = [_row(experiment, family.seed, mutant) for mutant in family.valid]
         for partitions, model in experiment.models.items():
             for row, indices in zip(new, seed_similarities(model, family.seed, family.valid), strict=True):
-                row |= {column(experiment, partitions, kind): indices[kind] for kind in KINDS}
+                row |= {column(experiment, partitions, kind): indices[kind] for kind in ITEMS}
         rows += new
     return rows
 
@@ -97,7 +97,7 @@ def histogram(indices: Floats) -> Floats:
 
 def shares_per_tenth(experiment: Experiment, data: Sequence[Row]) -> list[dict[str, Any]]:
     rows = []
-    for kind in KINDS:
+    for kind in ITEMS:
         for partitions, model in experiment.models.items():
             indices = values(data, column(experiment, partitions, kind))
             share = dict(zip(tenths(), map(float, histogram(indices)), strict=True))

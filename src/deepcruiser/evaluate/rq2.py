@@ -20,7 +20,6 @@ from deepcruiser.evaluate.statistics import Estimate, Floats, bootstrap, pearson
 from deepcruiser.evaluate.tables import Row, Table
 
 TIMES = 1000
-GIVEN = ("given the seed", "given the transformation", "given transformation and strength")
 
 
 def rq2(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1, times: int = TIMES) -> Answer:

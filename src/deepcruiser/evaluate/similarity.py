@@ -32,11 +32,11 @@ class Visited:
 
     def similarity(self, other: Visited) -> dict[str, float]:
         """The Jaccard index of each kind of item."""
-        return {name: jaccard(getattr(self, name), getattr(other, name)) for name in KINDS}
+        return {name: jaccard(getattr(self, name), getattr(other, name)) for name in ITEMS}
 
 
 #: The items compared: all abstract states, those that profiling visited, and transitions.
-KINDS = ("states", "basic", "transitions")
+ITEMS = ("states", "basic", "transitions")
 
 
 def visited(model: AbstractModel, records: Sequence[Record]) -> list[Visited]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from deepcruiser.campaign.events import KINDS, Ran
+from deepcruiser.campaign.events import FAILURE_KINDS, Ran
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.preferences import Preferences
 from deepcruiser.report.format import failure_text, group_of
@@ -119,7 +119,7 @@ class History:
             live=len(state.queue.live),
             seeds=sum(1 for _ in takewhile(lambda number: number < 0, state.queue.tests)),
             set_aside=dict(state.set_aside),
-            failed={kind: state.reasons[kind] for kind in KINDS if state.reasons[kind]},
+            failed={kind: state.reasons[kind] for kind in FAILURE_KINDS if state.reasons[kind]},
             rejected=dict(self._rejected),
             rows=_rows([kind.__name__ for kind in state.mutations.kinds], state.by_kind),
             last_new=self._last_new[0],
@@ -154,7 +154,7 @@ class History:
 def _rejected(reasons: Mapping[str, int]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for reason, count in reasons.items():
-        if reason not in KINDS:
+        if reason not in FAILURE_KINDS:
             counts[group_of(reason)] += count
     return counts
 

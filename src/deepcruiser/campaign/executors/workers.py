@@ -35,7 +35,7 @@ Files = dict[int, InputFile]
 
 
 @dataclass(frozen=True, eq=False)
-class Bench:
+class CampaignWorker:
     """The objects that a worker of a campaign holds."""
 
     inputs: Inputs
@@ -50,7 +50,7 @@ class Bench:
         *,
         mutations: Mutations | None = None,
         limit_seconds: float | None = 60.0,
-    ) -> Bench:
+    ) -> CampaignWorker:
         inputs, invalid = Inputs(Seeds(seeds)), (mutations or Mutations()).invalid
         return cls(inputs, LocalExecutor(system, model, inputs, invalid, limit_seconds=limit_seconds))
 
@@ -65,7 +65,7 @@ class WorkerExecutor(Executor):
 
     def __init__(
         self,
-        workers: Workers[Bench],
+        workers: Workers[CampaignWorker],
         model: AbstractModel | None,
         local: LocalExecutor,
         *,
@@ -117,10 +117,12 @@ def _packed(oracle: Oracle | None) -> bytes:
         return b""
 
 
-def _execute(bench: Bench, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]]) -> tuple[list[Sent], Files]:
+def _execute(
+    worker: CampaignWorker, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]]
+) -> tuple[list[Sent], Files]:
     mutants, packed, references = job
-    made = [bench.executor.make(mutant) for mutant in mutants]
-    executions = bench.executor.run(mutants, made)
+    made = [worker.executor.make(mutant) for mutant in mutants]
+    executions = worker.executor.run(mutants, made)
     files: Files = {}
     with suppress(Exception):  # of an oracle that this process cannot make or use: the parent judges in any case
         oracle: Oracle | None = ForkingPickler.loads(packed) if packed else None
@@ -128,7 +130,7 @@ def _execute(bench: Bench, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]
             execution, value = executions[position], made[position].value
             if not mutant.recipe or execution.invalid:
                 continue
-            judged = _verdict(bench, oracle, mutant, execution, references[position], value)
+            judged = _verdict(worker, oracle, mutant, execution, references[position], value)
             executions[position] = replace(execution, verdict=judged, scores=None)
             file = InputFile.of(value) if judged.kind else None
             files.update({} if file is None else {position: file})
@@ -138,9 +140,9 @@ def _execute(bench: Bench, job: tuple[tuple[Mutant, ...], bytes, tuple[Any, ...]
 
 
 def _verdict(
-    bench: Bench, oracle: Oracle | None, mutant: Mutant, execution: Execution, reference: Any, value: Any
+    worker: CampaignWorker, oracle: Oracle | None, mutant: Mutant, execution: Execution, reference: Any, value: Any
 ) -> Verdict:
-    seed = partial(bench.inputs.make, mutant.seed, ())
+    seed = partial(worker.inputs.make, mutant.seed, ())
 
     def moved(_: Any) -> Any:
         return moved_reference(oracle, reference, seed, mutant.recipe, lambda: value)
