@@ -317,8 +317,8 @@ class Learned(Scheduler):
         """While failures are few, a run that passed counts as a part of one if it came as near as few others."""
         if event.distance is None or event.outcome == "failed":
             return 0.0
-        near = self._rareness > 0 and len(self._recent) >= _LEAST
-        near = near and event.distance >= np.quantile(self._recent, _NEAREST)
+        counts = self._rareness > 0 and len(self._recent) >= _LEAST
+        near = counts and event.distance >= float(np.quantile(self._recent, _NEAREST))
         self._recent = [*self._recent[1 - _RECENT :], event.distance]
         return 0.5 * self._rareness if near else 0.0
 
