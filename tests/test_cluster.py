@@ -118,7 +118,7 @@ def test_no_cluster_at_the_address() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(dc.InputError, match=rf"no Ray cluster answers at '{address}' \(nothing within 14 s\)"):
-            dc.RayWorkers(bench, 1, address=address)
+            dc.RayWorkers(campaign_worker, 1, address=address)
     assert time.monotonic() - began < 20
     began = time.monotonic()
     with pytest.raises(dc.InputError, match=r"no Ray cluster answers at '127.0.0.1:9' .*ray start --head"):

@@ -195,8 +195,8 @@ class Hungry(toy.Reader):
         return super().run(batch)
 
 
-def hungry(full: Path, number: int) -> Bench:
-    return Bench.of(Hungry(full), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+def hungry(full: Path, number: int) -> CampaignWorker:
+    return CampaignWorker.of(Hungry(full), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
 
 
 def test_out_of_memory_says_what_to_try_and_the_same_campaign_goes_on(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ import numpy as np
 
 import deepcruiser as dc
 from deepcruiser.campaign.events import Ran
-from deepcruiser.campaign.executors.workers import Bench
+from deepcruiser.campaign.executors.workers import CampaignWorker
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.workers import Workers
 from tests.support import toy
@@ -169,8 +169,8 @@ class Slow(toy.Reader):
         return super().run(batch)
 
 
-def slow_bench(number: int) -> Bench:
-    return Bench.of(Slow(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
+def slow_worker(number: int) -> CampaignWorker:
+    return CampaignWorker.of(Slow(), toy.model(), toy.seeds(), mutations=toy.MUTATIONS)
 
 
 def worker_options(number: int) -> dict[str, Any]:
@@ -185,8 +185,8 @@ def drive(folder: str, number: int, address: str) -> None:
             if isinstance(event, Ran):
                 print("failed" if event.outcome == "failed" else "passed", event.number, flush=True)
 
-    workers: Workers[Bench] = (
-        dc.RayWorkers(slow_bench, 2, address=address) if address else dc.ProcessWorkers(slow_bench, 2)
+    workers: Workers[CampaignWorker] = (
+        dc.RayWorkers(slow_worker, 2, address=address) if address else dc.ProcessWorkers(slow_worker, 2)
     )
     with workers:
         while not workers.ready:
