@@ -44,6 +44,11 @@ _OPTIONS = {
     "features": "# features=...,  # a function from an input to what the network reads, [time, size]",
     "transcribe": "# transcribe=...,  # a function from its output for one input to a text, a label or spans",
 }
+#: The functions that turn a network into a system, to ask for.
+_FUNCTIONS = {
+    "features": "The function from an input to what the network reads",
+    "transcribe": "The function from the network's output to the answer",
+}
 
 
 @dataclass(frozen=True)
@@ -62,8 +67,8 @@ class _Wrapping:
 @click.option("--state", metavar="NAME", help="The recurrent layer whose state is recorded.  [default: the last one]")
 @click.option("--data", metavar="PATH", help="Test inputs, to cover and to fuzz: a corpus, or FILE.py:NAME.")
 @click.option("--train", metavar="PATH", help="Training inputs, to profile.  [default: the test inputs]")
-@click.option("--features", metavar="FILE.py:NAME", help="The function from an input to what the network reads.")
-@click.option("--transcribe", metavar="FILE.py:NAME", help="The function from the network's output to the answer.")
+@click.option("--features", metavar="FILE.py:NAME", help=_FUNCTIONS["features"] + ".")
+@click.option("--transcribe", metavar="FILE.py:NAME", help=_FUNCTIONS["transcribe"] + ".")
 @click.option("--rate", type=int, metavar="HZ", help="The sample rate of the recordings that the network reads.")
 @options.json_output()
 def init(source: str, data: str | None, train: str | None, as_json: bool, **given: Any) -> None:
@@ -92,9 +97,9 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     items = list(islice(data_from(data), TRIED))
     wrapping, name = _wrapping(source), "system"
     if wrapping:
-        for option in ("features", "transcribe"):
+        for option, what in _FUNCTIONS.items():
             if given[option] is None:
-                given[option] = _ask(f"The function for {option} (FILE.py:NAME; empty for none)", ask=ask)
+                given[option] = _ask(f"{what} (FILE.py:NAME; empty for none)", ask=ask)
         name = str(_write_wrapper(source, wrapping, {**given, "batch": wrapping.batch}))
         source = f"{name}:system"
     try:
@@ -185,7 +190,7 @@ def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -
     file = Path(source.rpartition(":")[0] if ".py:" in source else source)
     path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
     # An init with fewer options may have failed before; what it wrote may be replaced, but nothing that was edited.
-    fewer = ((), ("features", "transcribe"), ("features", "transcribe", "rate", "state"))
+    fewer = ((), _FUNCTIONS, (*_FUNCTIONS, "rate", "state"))
     texts = [_wrapper(source, wrapping, {**given, **dict.fromkeys(left_out)}) for left_out in fewer]
     if path.exists() and read_text(path, encoding="utf-8") not in texts:
         raise FileError(f"{path} exists already: run deepcruiser init {path}:system, or remove it first")
@@ -200,7 +205,7 @@ def _wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -> str:
         value = given[option]
         if option == "batch" and wrapping.adapter != "TorchSystem":
             continue
-        if option in ("features", "transcribe") and value is not None:
+        if option in _FUNCTIONS and value is not None:
             where, _, function = str(value).rpartition(":")
             if not where.endswith(".py"):
                 raise InputError(f"--{option} {value!r} is not of the form FILE.py:NAME")
