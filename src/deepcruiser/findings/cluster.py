@@ -12,6 +12,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.findings.causes import Causes
 from deepcruiser.findings.finding import Cause, Finding, Member
 from deepcruiser.findings.kinds import is_spacing_only
+from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.region import Regions
 from deepcruiser.findings.shrink import Shrunk, failure_of
 from deepcruiser.oracles import Oracle
@@ -33,6 +34,13 @@ class Findings:
     def failing_tests(self) -> int:
         """The number of failing tests, without those apart."""
         return sum(len(finding.members) for finding in self.findings)
+
+    def __repr__(self) -> str:
+        counts = f"{count_of(self.failing_tests, 'failing test')}, {count_of(len(self.findings), 'finding')}"
+        return "\n".join([counts, *(f"  {finding!r}" for finding in self.findings)])
+
+    def _repr_html_(self) -> str:
+        return "".join(finding._repr_html_() for finding in self.findings[:5])
 
 
 def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> Findings:

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from deepcruiser.campaign.failed_test import FailedTest
+from deepcruiser.errors import printable
 from deepcruiser.findings.kinds import KINDS, Failure
 from deepcruiser.findings.phrases import change_of, count_of, name_of, phrase
 from deepcruiser.findings.region import Parting, Region
@@ -161,6 +162,9 @@ class Finding:
         leaves = "" if self.worst.shrunk is None else self.worst.shrunk.leaves
         comma, where = "," * bool(self._change), f", {leaves}" if leaves else ""
         return f"{comma} where the states leave the region that training visited{where}"
+
+    def __repr__(self) -> str:
+        return f"{self.id}: {printable(self.title, width=400)}"
 
     def _repr_html_(self) -> str:
         return card(self.title, [("why", self.explanation)], below=self.worst.test._repr_html_())
