@@ -64,6 +64,10 @@ def test_the_command_runs_on_a_cluster(tmp_path: Path, cluster: Any) -> None:
     assert run(*common, "--cluster", cluster.address, "-o", str(tmp_path / "cluster")).exit_code in (0, 1)
     assert run(*common, "--workers", "0", "-o", str(tmp_path / "here")).exit_code in (0, 1)
     assert toy.rows(tmp_path / "cluster") == toy.rows(tmp_path / "here")
+    common = ["profile", "--system", "brackets", "--data", "brackets", "--batch-size", "2"]
+    assert run(*common, "--cluster", cluster.address, "-o", str(tmp_path / "cluster.profile")).exit_code == 0
+    assert run(*common, "-o", str(tmp_path / "here.profile")).exit_code == 0
+    assert (tmp_path / "cluster.profile").read_bytes() == (tmp_path / "here.profile").read_bytes()
 
 
 @pytest.mark.filterwarnings("ignore")
