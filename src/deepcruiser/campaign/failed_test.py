@@ -95,8 +95,8 @@ class FailedTest:
 
     def _sounds(self, place: str) -> list[bytes]:
         """The sound that the campaign's folder has there, if any, as WAV."""
-        found = [] if self.record is None else sorted(self.record.folder.glob(f"{place}.*"))
-        return [Audio.read(path).wav() for path in found if path.suffix in AUDIO_SUFFIXES]
+        paths = [] if self.record is None else sorted(self.record.folder.glob(f"{place}.*"))
+        return [Audio.read(path).wav() for path in paths if path.suffix in AUDIO_SUFFIXES]
 
     def to_dict(self) -> dict[str, Any]:
         """The failing test as JSON."""

@@ -103,7 +103,7 @@ def _path(model: AbstractModel, run: Any, transcribe: Callable[[Any], Any] | Non
 
 def _texts(outputs: Any, transcribe: Callable[[Any], Any]) -> list[tuple[int, str]]:
     """What the system makes of the outputs up to some steps, where that is a text."""
-    found: list[tuple[int, str]] = []
+    texts: list[tuple[int, str]] = []
     for step in np.unique(np.linspace(1, len(outputs), min(_MOMENTS, len(outputs))).astype(np.int64)).tolist():
         try:
             text = transcribe(outputs[:step])
@@ -111,6 +111,6 @@ def _texts(outputs: Any, transcribe: Callable[[Any], Any]) -> list[tuple[int, st
             return []
         if not isinstance(text, str):
             return []
-        if not found or found[-1][1] != text:
-            found.append((step, text))
-    return found
+        if not texts or texts[-1][1] != text:
+            texts.append((step, text))
+    return texts

@@ -145,9 +145,9 @@ def _shares(runs: Sequence[_Run]) -> dict[str, float]:
 
 def _values(runs: Sequence[_Run]) -> dict[tuple[str, str], float]:
     """The median of each parameter that says how strong a change is."""
-    found: dict[tuple[str, str], list[float]] = {}
+    result: dict[tuple[str, str], list[float]] = {}
     for run in runs:
         for kind, change in zip(run.kinds, run.changes, strict=True):
             for name in parameters(type(change)):
-                found.setdefault((kind, name), []).append(float(getattr(change, name)))
-    return {key: float(f"{median(values):.3g}") for key, values in found.items()}
+                result.setdefault((kind, name), []).append(float(getattr(change, name)))
+    return {key: float(f"{median(values):.3g}") for key, values in result.items()}

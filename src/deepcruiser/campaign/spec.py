@@ -313,8 +313,8 @@ class CampaignSpec:
             options |= {"transformations": ",".join(kinds)} if kinds != default_kinds else {}
         if noise:
             options["noise"] = noise
-        texts = (f"{kind}.{name}={_number(a)},{_number(b)}" for kind in ranges for name, (a, b) in ranges[kind].items())
-        return options | ({"ranges": given} if (given := tuple(texts)) else {})
+        texts = [f"{kind}.{name}={_number(a)},{_number(b)}" for kind in ranges for name, (a, b) in ranges[kind].items()]
+        return options | ({"ranges": tuple(texts)} if texts else {})
 
 
 def guide_component(guide: Guide) -> Component:
@@ -331,9 +331,9 @@ def unknown(what: str, name: str, known: Iterable[str], *, value: Any = None) ->
     """The error for an unknown name, with the nearest known one."""
     names = list(known)
     near = get_close_matches(str(name), names, 1, 0.5)
-    given = "" if value is None else f" (given: {value!r})"
+    note = "" if value is None else f" (given: {value!r})"
     remedy = f"did you mean {near[0]!r}?" if near else f"expected one of: {', '.join(names)}"
-    return InputError(f"unknown {what} {name!r}{given}; {remedy}")
+    return InputError(f"unknown {what} {name!r}{note}; {remedy}")
 
 
 def _number(value: float) -> str:

@@ -111,8 +111,8 @@ def demo(ctx: click.Context, /, output: Path, seed: int, as_json: bool) -> None:
     tell(f"\nNext, profile your own network: {program(ctx)} profile --help")
     if as_json:
         new = {"words_wrong": words_wrong, **{each.criterion.name: each.value for each in report.coverages}}
-        found = {"new": new, "guided": guided, "unguided": unguided, "report": str(page)}
-        say(json.dumps(found, indent=2))
+        result = {"new": new, "guided": guided, "unguided": unguided, "report": str(page)}
+        say(json.dumps(result, indent=2))
 
 
 def _measured(system: System, model: AbstractModel) -> tuple[CoverageReport, float, list[Any]]:

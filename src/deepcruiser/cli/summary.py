@@ -60,11 +60,11 @@ def _severity(record: CampaignRecord) -> float:
 
 def preferences(record: CampaignRecord) -> dict[str, Any] | None:
     """What the campaign came to prefer; None if there are too few runs."""
-    found = Preferences(learns=learns(record.spec.scheduler))
+    result = Preferences(learns=learns(record.spec.scheduler))
     for event in record.runs:
         parent = record.tests[event.parent]
-        found.take(event, parent.seed, parent.recipe)
-    return found.to_dict() if found.known else None
+        result.take(event, parent.seed, parent.recipe)
+    return result.to_dict() if result.known else None
 
 
 def _coverage(record: CampaignRecord, criterion: Criterion) -> dict[str, float]:
@@ -94,41 +94,41 @@ def failure_dict(test: FailedTest) -> dict[str, Any]:
     return {**test.to_dict(), "recipe": [str(step) for step in test.recipe], "text": test.text}
 
 
-def as_text(found: dict[str, Any]) -> str:
+def as_text(figures: dict[str, Any]) -> str:
     """The figures of a campaign as text."""
     lines = [
-        f"{found['runs']:,} runs in {duration(found['seconds'])} ({rate(found['runs'], found['seconds'])}), "
-        f"guide: {found['guide']}; stopped: {found['stopped']}",
+        f"{figures['runs']:,} runs in {duration(figures['seconds'])} ({rate(figures['runs'], figures['seconds'])}), "
+        f"guide: {figures['guide']}; stopped: {figures['stopped']}",
     ]
-    if found["coverage"]:
+    if figures["coverage"]:
         lines.append(f"{'coverage':14} {'start':>8} {'queue':>8} {'all runs':>8}")
-    for name, values in found["coverage"].items():
+    for name, values in figures["coverage"].items():
         lines.append(f"  {name:12} {values['start']:8.2%} {values['queue']:8.2%} {values['executed']:8.2%}")
-    if found["set_aside"]:
-        lines.append(f"seeds set aside: {counted(found['set_aside'])}, of {found['seeds']:,}")
-    if found["rejected"]:
-        lines.append(f"mutants rejected: {counted(found['rejected'])}")
-    if found["learned"]:
-        lines.append(found["learned"]["text"])
-    if not found["failing_tests"]:
-        return "\n".join([*lines, _without_failures(found)])
+    if figures["set_aside"]:
+        lines.append(f"seeds set aside: {counted(figures['set_aside'])}, of {figures['seeds']:,}")
+    if figures["rejected"]:
+        lines.append(f"mutants rejected: {counted(figures['rejected'])}")
+    if figures["learned"]:
+        lines.append(figures["learned"]["text"])
+    if not figures["failing_tests"]:
+        return "\n".join([*lines, _without_failures(figures)])
     lines.append(
-        f"failing tests: {counted(found['failed'])}; {count_of(found['failing_inputs'], 'different input')}, from "
-        f"{count_of(found['failing_seeds'], 'seed')}; the first in run {found['first_failure']:,}. The worst:"
+        f"failing tests: {counted(figures['failed'])}; {count_of(figures['failing_inputs'], 'different input')}, from "
+        f"{count_of(figures['failing_seeds'], 'seed')}; the first in run {figures['first_failure']:,}. The worst:"
     )
-    for test in found["worst"]:
+    for test in figures["worst"]:
         lines += [f"  {line}" for line in failure_lines(test)]
-    lines.append(f"all of them are in {os.path.join(found['folder'], 'failed')}")
+    lines.append(f"all of them are in {os.path.join(figures['folder'], 'failed')}")
     return "\n".join(lines)
 
 
-def _without_failures(found: dict[str, Any]) -> str:
+def _without_failures(figures: dict[str, Any]) -> str:
     """That no test failed and, after many runs, what to change."""
-    if found["runs"] < _MANY_RUNS:
+    if figures["runs"] < _MANY_RUNS:
         return "no failing tests"
     return (
-        f"no failing tests in {found['runs']:,} runs: change the inputs more "
-        f"(--severity is {found['severity_budget']}), or use a stricter oracle"
+        f"no failing tests in {figures['runs']:,} runs: change the inputs more "
+        f"(--severity is {figures['severity_budget']}), or use a stricter oracle"
     )
 
 

@@ -41,21 +41,21 @@ def spans(
         raise InputError(f"seconds_per_step must be above 0, not {seconds_per_step}")
     if not below <= above:
         raise InputError(f"below={below} must not be greater than above={above}")
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     start = end = -1
     for number, value in enumerate(values.tolist()):
         if start >= 0 and end >= 0 and number * seconds_per_step - end * seconds_per_step >= pause_seconds:
-            found.append((start, end))
+            result.append((start, end))
             start = end = -1
         if value >= above:
             start, end = (number if start < 0 else start), -1
         elif value < below and start >= 0 and end < 0:
             end = number
     if start >= 0:
-        found.append((start, end if end >= 0 else len(values)))
+        result.append((start, end if end >= 0 else len(values)))
     long = [
         (first * seconds_per_step, last * seconds_per_step)
-        for first, last in found
+        for first, last in result
         if (last - first) * seconds_per_step >= shortest_seconds
     ]
     total = len(values) * seconds_per_step

@@ -34,16 +34,16 @@ def abstraction(pool: Pool, *, seeds: int = 50, mutants: int = 18, k_means: bool
         require_k_means()
     experiment = pool.experiment
     chosen = choose_seeds(pool, seeds)
-    found = families(pool, chosen, mutants)
+    seed_families = families(pool, chosen, mutants)
     alone: list[Recipes] = [((record.seed, ()),) for record in chosen]
     again = [batch.records[0] for batch in run_batches(pool, alone, stage="running seeds again", inputs=seeds)]
     rows = []
     for components in range(1, experiment.profile.projections.states.components + 1):
-        rows += _rows(experiment, found, again, components)
+        rows += _rows(experiment, seed_families, again, components)
     shown = dict.fromkeys(("explained variance", "new in the last tenth"), shares)
     tables = [Table("abstraction", tuple(rows), shown=shown)]
     if k_means:
-        tables.append(beside_k_means(experiment, found, again))
+        tables.append(beside_k_means(experiment, seed_families, again))
     return Answer(
         "abstraction",
         "Choosing components and partitions",
@@ -59,13 +59,13 @@ def abstraction(pool: Pool, *, seeds: int = 50, mutants: int = 18, k_means: bool
             "same input the same states, and is nearly saturated.",
         ),
         draw=lambda: draw(experiment, rows),
-        seconds=sum(family.seconds for family in found),
-        runs=2 * seeds + sum(len(family.valid) for family in found),
+        seconds=sum(family.seconds for family in seed_families),
+        runs=2 * seeds + sum(len(family.valid) for family in seed_families),
     )
 
 
 def _rows(
-    experiment: Experiment, found: Sequence[Family], again: Sequence[Record], components: int
+    experiment: Experiment, seed_families: Sequence[Family], again: Sequence[Record], components: int
 ) -> list[dict[str, Any]]:
     profile, rows = narrowed(experiment.profile, components), []
     for partitions in experiment.partitions:
@@ -78,15 +78,15 @@ def _rows(
                 "explained variance": profile.projections.states.explained,
                 "states": len(model.states),
                 "new in the last tenth": float(1 - saturation(profile, model, seed=experiment.seed)["states"][-2]),
-                **_similarities(model, found, again),
+                **_similarities(model, seed_families, again),
             }
         )
     return rows
 
 
-def _similarities(model: AbstractModel, found: Sequence[Family], again: Sequence[Record]) -> dict[str, float]:
+def _similarities(model: AbstractModel, seed_families: Sequence[Family], again: Sequence[Record]) -> dict[str, float]:
     """The mean Jaccard indices of seeds and what they are compared with."""
-    groups, repeated = _visited(model, found, again)
+    groups, repeated = _visited(model, seed_families, again)
     same = [group[0].similarity(other)["states"] for group, other in zip(groups, repeated, strict=True)]
     near = [group[0].similarity(mutant)["states"] for group in groups for mutant in group[1:]]
     far = [one[0].similarity(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
@@ -99,16 +99,16 @@ def _similarities(model: AbstractModel, found: Sequence[Family], again: Sequence
 
 
 def _visited(
-    model: AbstractModel, found: Sequence[Family], again: Sequence[Record]
+    model: AbstractModel, seed_families: Sequence[Family], again: Sequence[Record]
 ) -> tuple[list[list[Visited]], list[Visited]]:
     """What each seed and its mutants visit, and what the seeds do when they are run again."""
-    records = [record for family in found for record in (family.seed, *family.valid)]
+    records = [record for family in seed_families for record in (family.seed, *family.valid)]
     every = iter(visited(model, [*records, *again]))
-    groups = [[next(every) for _ in range(1 + len(family.valid))] for family in found]
+    groups = [[next(every) for _ in range(1 + len(family.valid))] for family in seed_families]
     return groups, list(every)
 
 
-def beside_k_means(experiment: Experiment, found: Sequence[Family], again: Sequence[Record]) -> Table:
+def beside_k_means(experiment: Experiment, seed_families: Sequence[Family], again: Sequence[Record]) -> Table:
     """Each grid beside as many clusters of k-means as it has states."""
     profile, rows = experiment.narrowed, []
     for partitions, grid in experiment.models.items():
@@ -130,7 +130,7 @@ def beside_k_means(experiment: Experiment, found: Sequence[Family], again: Seque
             begin = time.perf_counter()
             model = make()
             seconds = time.perf_counter() - begin
-            groups, _ = _visited(model, found, again)
+            groups, _ = _visited(model, seed_families, again)
             mutants = [mutant for group in groups for mutant in group[1:]]
             rows.append(
                 {
@@ -139,7 +139,7 @@ def beside_k_means(experiment: Experiment, found: Sequence[Family], again: Seque
                     "states": len(model.states),
                     "transitions": len(model.transitions),
                     "seconds to make": round(seconds, 2),
-                    **_similarities(model, found, again),
+                    **_similarities(model, seed_families, again),
                     "mutants' states outside": _mean([1 - len(m.basic) / len(m.states) for m in mutants]),
                 }
             )

@@ -14,7 +14,7 @@ from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
 
 #: A campaign as read from its file.
-Found = Mapping[str, Any]
+Campaign = Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Campaigns:
     base: int
     seeds: int
     budget: Budget
-    by_arm: Mapping[Arm, Sequence[Found]]
+    by_arm: Mapping[Arm, Sequence[Campaign]]
 
     @property
     def count(self) -> int:
@@ -34,12 +34,12 @@ class Campaigns:
     @property
     def seconds(self) -> float:
         """The time of the runs; runs that several campaigns share count once."""
-        batches = [found["seconds"] for several in self.by_arm.values() for found in several]
+        batches = [campaign["seconds"] for several in self.by_arm.values() for campaign in several]
         return float(sum({name: seconds for each in batches for name, seconds in each.items()}.values()))
 
     @property
     def total_runs(self) -> int:
-        return sum(len(found["ran"]) for several in self.by_arm.values() for found in several)
+        return sum(len(campaign["ran"]) for several in self.by_arm.values() for campaign in several)
 
     def place(self, criterion: str, partitions: int) -> int:
         """The position of a criterion on a grid in the list of measured coverages."""
@@ -47,13 +47,13 @@ class Campaigns:
         names = [(str(each), of.name) for each, of in panel(self.experiment, self.base)]
         return names.index((criterion, model.name))
 
-    def values(self, arm: Arm, measure: Callable[[Found], float]) -> list[float]:
-        return [measure(found) for found in self.by_arm[arm]]
+    def values(self, arm: Arm, measure: Callable[[Campaign], float]) -> list[float]:
+        return [measure(campaign) for campaign in self.by_arm[arm]]
 
-    def median(self, arm: Arm, measure: Callable[[Found], float]) -> Median:
+    def median(self, arm: Arm, measure: Callable[[Campaign], float]) -> Median:
         return median(self.values(arm, measure))
 
-    def against(self, arm: Arm, other: Arm, measure: Callable[[Found], float]) -> RankTest:
+    def against(self, arm: Arm, other: Arm, measure: Callable[[Campaign], float]) -> RankTest:
         return mann_whitney(self.values(arm, measure), self.values(other, measure))
 
     def random(self, partitions: int) -> Arm:
@@ -67,7 +67,7 @@ class Campaigns:
     def how(self) -> str:
         """A note on what is compared and what the figures in the tables mean."""
         some = next(iter(self.by_arm))
-        confidence = self.median(some, lambda found: float(len(found["ran"]))).confidence
+        confidence = self.median(some, lambda campaign: float(len(campaign["ran"]))).confidence
         return (
             f"Each line is the result of {self.count} campaigns of {self.budget}, which differ in their random seed. "
             f"All use the same {self.seeds:,} seeds, which the system answers without an error. In brackets: the "
@@ -90,13 +90,13 @@ def compare(
     names = tuple(record.seed for record in right)
     every = every or arms(experiment.partitions, base)
     experiment.cache.gather(right)
-    tasks, found = [], []
+    tasks, results = [], []
     for matched in (False, True):  # those that follow others come last
         # Campaigns with the same number start with the same runs, so they come one after the other and share them.
         some = [arm for arm in every if (arm.matched is not None) == matched]
         units = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in some]
         inputs = (budget.runs or 0) * len(units)
-        found += pool.do(run_campaign, units, stage="running campaigns", inputs=inputs) if units else []
+        results += pool.do(run_campaign, units, stage="running campaigns", inputs=inputs) if units else []
         tasks += units
-    by_arm = {arm: [done for task, done in zip(tasks, found, strict=True) if task.arm == arm] for arm in every}
+    by_arm = {arm: [done for task, done in zip(tasks, results, strict=True) if task.arm == arm] for arm in every}
     return Campaigns(experiment, base, seeds, budget, by_arm)

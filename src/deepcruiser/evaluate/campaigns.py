@@ -156,10 +156,10 @@ def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     if path.is_file():
         experiment.cache.watch(task.budget.runs or 0, 0)
         return _read(path)
-    found = _campaign(experiment, task)
+    result = _campaign(experiment, task)
     with atomic_write(path) as file:
-        file.write(json.dumps(found).encode())
-    return found
+        file.write(json.dumps(result).encode())
+    return result
 
 
 def _campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
@@ -233,10 +233,10 @@ def _noted(event: Ran, record: Record, reference: Any) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = parse_json(read_bytes(path))
+        result: dict[str, Any] = parse_json(read_bytes(path))
     except (DeepCruiserError, ValueError) as error:
         raise FileError(f"{str(path)!r} is damaged ({error}): remove it, and the campaign runs again") from None
-    return found
+    return result
 
 
 #: Candidates for each mutant; the one whose severity is nearest is taken.

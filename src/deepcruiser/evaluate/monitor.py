@@ -45,13 +45,13 @@ def monitor(evidence: Evidence) -> Answer:
     others = {"monitor and doubt": calibrated(evidence, sets, evidence.partitions[0], doubt=True)}
     if (trained := fitted(evidence, sets, main)) is not None:
         others[FITTED] = trained
-    found = contrasts(evidence, sets, main, others)
-    detectors = [name for name in DETECTORS if all(name in contrast.bad for contrast in found)]
+    compared = contrasts(evidence, sets, main, others)
+    detectors = [name for name in DETECTORS if all(name in contrast.bad for contrast in compared)]
     rows = {
-        measure: [{**named(c), **{d: c.estimate(measure, d, rng=rng) for d in detectors}} for c in found]
+        measure: [{**named(c), **{d: c.estimate(measure, d, rng=rng) for d in detectors}} for c in compared]
         for measure in (auc, recall)
     }
-    scores = [{**named(c), **{s.name: c.value(auc, s.name) for s in SCORES}} for c in found]
+    scores = [{**named(c), **{s.name: c.value(auc, s.name) for s in SCORES}} for c in compared]
     grids = [contrasts(evidence, sets, each) for each in monitors.values()]
     by_grid = [
         {

@@ -143,20 +143,20 @@ def wrong(evidence: Evidence, reference: str, observation: Observation) -> bool:
 def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
     """The sets that come from nothing: music, and speech by espeak-ng, as English as the tests and in other tongues."""
     rng = np.random.default_rng(seed)
-    found = {"music": [Item(f"music {n}", music(rng), f"music {n}") for n in range(MUSIC)]}
+    result = {"music": [Item(f"music {n}", music(rng), f"music {n}") for n in range(MUSIC)]}
     if has_espeak():
         english = [item for item in tests if item.text][: sum(map(len, SENTENCES.values())) * len(VARIANTS)]
-        found["English by espeak-ng"] = [
+        result["English by espeak-ng"] = [
             Item(f"en {n}", speak(item.text, f"en-us{VARIANTS[n % len(VARIANTS)]}"), item.name)
             for n, item in enumerate(english)
         ]
-        found["other languages by espeak-ng"] = [
+        result["other languages by espeak-ng"] = [
             Item(f"{voice}{variant} {text}", speak(text, voice + variant), f"{voice} {text}")
             for voice, texts in SENTENCES.items()
             for text in texts
             for variant in VARIANTS
         ]
-    return found
+    return result
 
 
 def _mutants(evidence: Evidence, run: Runner, tests: Sequence[Item]) -> tuple[list[Observation], list[Observation]]:

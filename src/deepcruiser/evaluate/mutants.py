@@ -54,21 +54,21 @@ def choose_seeds(
     order = [names[i] for i in np.random.default_rng(experiment.seed).permutation(len(names))]
     size = experiment.batch_size
     batches = _batches([(name, ()) for name in order], size)
-    found: list[Record] = []
+    accepted: list[Record] = []
     ran = 0
-    while batches and len(found) < count:
-        share = max(0.1, len(found) / ran) if ran else 1.0  # accepted so far
-        now = ceil((count - len(found)) / share / size)
+    while batches and len(accepted) < count:
+        share = max(0.1, len(accepted) / ran) if ran else 1.0  # accepted so far
+        now = ceil((count - len(accepted)) / share / size)
         wave, batches = batches[:now], batches[now:]
         ran += (inputs := sum(map(len, wave)))
         for batch in run_batches(pool, wave, stage="running seeds", inputs=inputs):
-            found += [record for record in batch.records if record.ran and accept(experiment, record)]
-    if len(found) < count:
+            accepted += [record for record in batch.records if record.ran and accept(experiment, record)]
+    if len(accepted) < count:
         raise InputError(
-            f"--seeds {count} is too large: only {len(found):,} of the {len(names):,} inputs are {what}; "
-            + (f"use --seeds {len(found)}, or give more data" if found else "give other data")
+            f"--seeds {count} is too large: only {len(accepted):,} of the {len(names):,} inputs are {what}; "
+            + (f"use --seeds {len(accepted)}, or give more data" if accepted else "give other data")
         )
-    return found[:count]
+    return accepted[:count]
 
 
 def run_batches(pool: Pool, batches: Sequence[Recipes], *, stage: str, inputs: int) -> list[Batch]:

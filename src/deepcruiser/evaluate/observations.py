@@ -93,16 +93,16 @@ def items(data: Iterable[Any], *, longest: float, limit: int, seed: int) -> list
     Sounds that are more than twice as long as a piece are not utterances; they are cut into pieces, which come in the
     order of their names.
     """
-    found: list[Item] = []
+    result: list[Item] = []
     for sample in sorted(named(data), key=lambda pair: _drawn(pair[0], seed)):
         try:
             pieces = list(_pieces(*sample, longest=longest))
         except DeepCruiserError:
             continue
-        found += pieces
-        if len(found) >= limit:
+        result += pieces
+        if len(result) >= limit:
             break
-    return found[:limit]
+    return result[:limit]
 
 
 def _pieces(name: str, sample: Any, *, longest: float) -> Iterator[Item]:

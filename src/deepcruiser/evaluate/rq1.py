@@ -31,10 +31,10 @@ def rq1(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1) -
     Each mutant has one transformation, or a chain of up to `changes`.
     """
     experiment = pool.experiment
-    found = families(pool, choose_seeds(pool, seeds), mutants, changes=changes)
-    data = measured(experiment, found)
+    seed_families = families(pool, choose_seeds(pool, seeds), mutants, changes=changes)
+    data = measured(experiment, seed_families)
     table = Table("rq1", tuple(shares_per_tenth(experiment, data)), shown=dict.fromkeys(tenths(), shares))
-    rejected = sum(bool(mutant.invalid) for family in found for mutant in family.mutants)
+    rejected = sum(bool(mutant.invalid) for family in seed_families for mutant in family.mutants)
     return Answer(
         "rq1",
         "RQ1: Jaccard index of seeds and their mutants",
@@ -47,7 +47,7 @@ def rq1(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1) -
             "of the model* are those that profiling visited as well. The last tenth includes 1.0.",
         ),
         draw=lambda: draw(experiment, data),
-        seconds=sum(family.seconds for family in found),
+        seconds=sum(family.seconds for family in seed_families),
         runs=seeds + seeds * mutants - rejected,
     )
 
@@ -57,10 +57,10 @@ def column(experiment: Experiment, partitions: int, kind: str) -> str:
     return f"{kind} {experiment.models[partitions].name}"
 
 
-def measured(experiment: Experiment, found: Sequence[Family]) -> list[dict[str, Any]]:
+def measured(experiment: Experiment, seed_families: Sequence[Family]) -> list[dict[str, Any]]:
     """A row for every mutant that ran: its transformation, the oracle's score, and its indices."""
     rows: list[dict[str, Any]] = []
-    for family in found:
+    for family in seed_families:
         new = [_row(experiment, family.seed, mutant) for mutant in family.valid]
         for partitions, model in experiment.models.items():
             for row, indices in zip(new, seed_similarities(model, family.seed, family.valid), strict=True):

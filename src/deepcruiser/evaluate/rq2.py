@@ -29,14 +29,14 @@ def rq2(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1, t
     """
     experiment = pool.experiment
     right = choose_seeds(pool, seeds, accept=is_right, what="answered without an error")
-    found = families(pool, right, mutants, changes=changes)
-    data = measured(experiment, found)
+    seed_families = families(pool, right, mutants, changes=changes)
+    data = measured(experiment, seed_families)
     if len({row["score"] for row in data}) < 2:
         raise InputError(
             f"all {len(data):,} mutants have the score {data[0]['score'] if data else 'none'}, so there is no "
             "correlation to measure; use more seeds or mutants, or a stronger --range"
         )
-    known = strengths(found) if changes == 1 else None
+    known = strengths(seed_families) if changes == 1 else None
     whole = [overall(experiment, data, known, partitions, times) for partitions in experiment.partitions]
     wrong = float(np.mean(values(data, "score") > 0))
     return Answer(
@@ -55,7 +55,7 @@ def rq2(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1, t
             *(explained(row) for row in whole if changes == 1),
         ),
         draw=lambda: draw(experiment, data, whole),
-        seconds=sum(family.seconds for family in found),
+        seconds=sum(family.seconds for family in seed_families),
         runs=seeds + len(data),
     )
 
@@ -77,29 +77,29 @@ def overall(
         rng = np.random.default_rng((experiment.seed, partitions))
         return bootstrap(measure, one, other, clusters=seeds, rng=rng, times=times)
 
-    given: dict[str, tuple[npt.NDArray[Any], tuple[Floats, ...]]] = {"given the seed": (seeds, ())}
+    groupings: dict[str, tuple[npt.NDArray[Any], tuple[Floats, ...]]] = {"given the seed": (seeds, ())}
     if known is not None:
-        given["given the transformation"] = kinds, ()
-        given["given transformation and strength"] = kinds, tuple(known.T)
+        groupings["given the transformation"] = kinds, ()
+        groupings["given transformation and strength"] = kinds, tuple(known.T)
     return {
         "configuration": experiment.models[partitions].name,
         "Spearman": interval(spearman, x, y),
         "Pearson": interval(pearson, x, y),
         **{
             name: interval(pearson, *(residuals(ranks(v), *more, groups=groups) for v in (x, y)))
-            for name, (groups, more) in given.items()
+            for name, (groups, more) in groupings.items()
         },
         "Spearman of states of the model": interval(spearman, basic, y),
         "Spearman of transitions": interval(spearman, pairs, y),
     }
 
 
-def strengths(found: Sequence[Family]) -> npt.NDArray[np.float64]:
+def strengths(seed_families: Sequence[Family]) -> npt.NDArray[np.float64]:
     """The strength of each mutant's transformation: the ranks of its parameters and of their distance from mid-range.
 
     The neutral value of many parameters (a gain, a shift) is the middle of their range. Random seeds are left out.
     """
-    changes = [mutant.recipe[0] for family in found for mutant in family.valid]
+    changes = [mutant.recipe[0] for family in seed_families for mutant in family.valid]
     numbers = [
         [float(value) for f in fields(change) if f.name != "seed" and _is_number(value := getattr(change, f.name))]
         for change in changes

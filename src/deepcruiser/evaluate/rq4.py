@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
+from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.pool import Pool
@@ -17,8 +17,8 @@ from deepcruiser.evaluate.tables import Table, counts, p_value, shares
 
 def rq4(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int = 5, base: int = 20) -> Answer:
     """Error rates and failures of the campaigns of RQ3."""
-    found = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
-    rows = tuple(line(found, arm) for arm in found.by_arm)
+    result = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base)
+    rows = tuple(line(result, arm) for arm in result.by_arm)
     shown = {**dict.fromkeys(("mean error rate", "rejected"), shares)}
     shown |= dict.fromkeys(("failures", "distinct", "failing seeds"), counts)
     shown |= {column: p_value for column in rows[0] if column.startswith("p ")}
@@ -26,44 +26,44 @@ def rq4(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int =
         "rq4",
         "RQ4: failures found",
         (Table("rq4", rows, shown=shown),),
-        data=Table("rq4-data", tuple(each_campaign(found))),
+        data=Table("rq4-data", tuple(each_campaign(result))),
         notes=(
-            found.how,
-            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
+            result.how,
+            f"Failures: {result.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
             "that changed; *failing seeds* have at least one failure. *Mean error rate* is the mean of all mutants "
             "that ran. *Rejected* is the share of the mutants that the validity gate rejected.",
             *_best(rows),
         ),
-        draw=lambda: draw(found),
-        seconds=found.seconds,
-        runs=found.total_runs,
+        draw=lambda: draw(result),
+        seconds=result.seconds,
+        runs=result.total_runs,
     )
 
 
-def mean_score(found: Found) -> float:
+def mean_score(campaign: Campaign) -> float:
     """The mean error rate of the mutants that ran."""
-    scores = [run["score"] for run in found["ran"] if run["outcome"] != "rejected"]
+    scores = [run["score"] for run in campaign["ran"] if run["outcome"] != "rejected"]
     return float(np.mean(scores)) if scores else float("nan")
 
 
-def failures(found: Found) -> float:
-    return float(sum(run["outcome"] == "failed" for run in found["ran"]))
+def failures(campaign: Campaign) -> float:
+    return float(sum(run["outcome"] == "failed" for run in campaign["ran"]))
 
 
-def distinct(found: Found) -> float:
+def distinct(campaign: Campaign) -> float:
     """The number of failures that differ in their seed or in their errors."""
-    return float(len({(r["seed"], r["reason"], *r["errors"]) for r in found["ran"] if r["outcome"] == "failed"}))
+    return float(len({(r["seed"], r["reason"], *r["errors"]) for r in campaign["ran"] if r["outcome"] == "failed"}))
 
 
-def failing_seeds(found: Found) -> float:
-    return float(len({run["seed"] for run in found["ran"] if run["outcome"] == "failed"}))
+def failing_seeds(campaign: Campaign) -> float:
+    return float(len({run["seed"] for run in campaign["ran"] if run["outcome"] == "failed"}))
 
 
-def rejected(found: Found) -> float:
-    return float(np.mean([run["outcome"] == "rejected" for run in found["ran"]]))
+def rejected(campaign: Campaign) -> float:
+    return float(np.mean([run["outcome"] == "rejected" for run in campaign["ran"]]))
 
 
-MEASURES: Mapping[str, Callable[[Found], float]] = {
+MEASURES: Mapping[str, Callable[[Campaign], float]] = {
     "mean error rate": mean_score,
     "failures": failures,
     "distinct": distinct,
@@ -72,29 +72,31 @@ MEASURES: Mapping[str, Callable[[Found], float]] = {
 }
 
 
-def line(found: Campaigns, arm: Arm) -> dict[str, Any]:
-    model = found.experiment.models[arm.partitions]
-    errors, failed = (found.against(arm, found.none, MEASURES[name]) for name in ("mean error rate", "distinct"))
-    alone = arm == found.none
+def line(campaigns: Campaigns, arm: Arm) -> dict[str, Any]:
+    model = campaigns.experiment.models[arm.partitions]
+    errors, failed = (
+        campaigns.against(arm, campaigns.none, MEASURES[name]) for name in ("mean error rate", "distinct")
+    )
+    alone = arm == campaigns.none
     return {
         "guide": arm.guide,
         "configuration": "" if arm.keep == "none" else model.name,
         "select, pick": arm.choice,
-        **{name: found.median(arm, measure) for name, measure in MEASURES.items()},
+        **{name: campaigns.median(arm, measure) for name, measure in MEASURES.items()},
         "p (mean error rate, none)": None if alone else errors.p,
         "p (distinct, none)": None if alone else failed.p,
         "A (distinct, none)": None if alone else failed.superiority,
     }
 
 
-def each_campaign(found: Campaigns) -> list[dict[str, Any]]:
+def each_campaign(campaigns: Campaigns) -> list[dict[str, Any]]:
     return [
         {
             **{"guide": arm.guide, "criterion": arm.criterion, "partitions": arm.partitions},
             **{"select": arm.select, "pick": arm.pick, "campaign": number},
             **{name: measure(campaign) for name, measure in MEASURES.items()},
         }
-        for arm, several in found.by_arm.items()
+        for arm, several in campaigns.by_arm.items()
         for number, campaign in enumerate(several)
     ]
 
@@ -114,27 +116,29 @@ def _best(rows: tuple[dict[str, Any], ...]) -> list[str]:
     return words
 
 
-def draw(found: Campaigns) -> Figure:
+def draw(campaigns: Campaigns) -> Figure:
     """A line per arm: every campaign, their range and their median."""
-    arms = list(found.by_arm)
+    arms = list(campaigns.by_arm)
     figure, axes = panels(2, width=4.0, height=0.24 * len(arms) + 1, sharey=True)
-    names = [_named(found, arm) for arm in arms]
+    names = [_named(campaigns, arm) for arm in arms]
     for axis, name in zip(axes, ("mean error rate", "distinct"), strict=True):
         factor = 100 if name == "mean error rate" else 1
         for place, arm in enumerate(arms):
-            values = factor * np.array(found.values(arm, MEASURES[name]))
+            values = factor * np.array(campaigns.values(arm, MEASURES[name]))
             colour = COLOURS[0] if arm.keep == "coverage" else COLOURS[1]
             axis.plot([values.min(), values.max()], [place, place], color=colour, alpha=0.4)
             axis.plot(values, [place] * len(values), ".", color=colour, alpha=0.4, markersize=4)
             axis.plot(np.median(values), place, "o", color=colour, markersize=6)
-        axis.axvline(factor * np.median(found.values(found.none, MEASURES[name])), color=COLOURS[3], linestyle=":")
+        axis.axvline(
+            factor * np.median(campaigns.values(campaigns.none, MEASURES[name])), color=COLOURS[3], linestyle=":"
+        )
         axis.set_xlabel("mean error rate, %" if factor == 100 else "distinct failures")
     axes[0].set_yticks(range(len(arms)), names)
     axes[0].invert_yaxis()
     return figure
 
 
-def _named(found: Campaigns, arm: Arm) -> str:
-    where = "" if arm.keep == "none" else f" {found.experiment.models[arm.partitions].name}"
+def _named(campaigns: Campaigns, arm: Arm) -> str:
+    where = "" if arm.keep == "none" else f" {campaigns.experiment.models[arm.partitions].name}"
     way = "" if arm.choice == "uniform, uniform" else f", {arm.choice}"
     return f"{arm.guide}{where}{way}"

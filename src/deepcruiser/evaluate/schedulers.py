@@ -12,7 +12,7 @@ import numpy as np
 
 from deepcruiser.campaign.learned import AIMS
 from deepcruiser.errors import InputError
-from deepcruiser.evaluate.campaign_table import Campaigns, Found, compare
+from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.pool import Pool
@@ -63,32 +63,34 @@ def chosen_arms(names: Sequence[str], base: int, severity: str | float) -> dict[
 
 
 def distinct(
-    found: Found, *, runs: int | None = None, above: float = 0.0, least: float = 0.0, most: float = np.inf
+    campaign: Campaign, *, runs: int | None = None, above: float = 0.0, least: float = 0.0, most: float = np.inf
 ) -> float:
     """The distinct failures among the first runs with a score above this and a severity in this range."""
     failed = (
         (run["seed"], run["reason"], *run["errors"])
-        for run in found["ran"][:runs]
+        for run in campaign["ran"][:runs]
         if run["outcome"] == "failed" and run["score"] > above and least <= run["severity"] < most
     )
     return float(len(set(failed)))
 
 
-def first_failure(found: Found) -> float:
+def first_failure(campaign: Campaign) -> float:
     """The number of the first run that failed; that of the runs, and one, if none did."""
     return float(
-        next((at for at, run in enumerate(found["ran"], 1) if run["outcome"] == "failed"), len(found["ran"]) + 1)
+        next((at for at, run in enumerate(campaign["ran"], 1) if run["outcome"] == "failed"), len(campaign["ran"]) + 1)
     )
 
 
-def mean(found: Found, *, what: str) -> float:
-    return float(np.mean([run[what] for run in found["ran"]]))
+def mean(campaign: Campaign, *, what: str) -> float:
+    return float(np.mean([run[what] for run in campaign["ran"]]))
 
 
-def measures(found: Campaigns) -> dict[str, Callable[[Found], float]]:
+def measures(campaigns: Campaigns) -> dict[str, Callable[[Campaign], float]]:
     """What is compared, by its name in the tables."""
-    models = found.experiment.models
-    coverage = {f"BSCov {models[m].name}": partial(at, place=found.place("BSCov", m), what="executed") for m in models}
+    models = campaigns.experiment.models
+    coverage = {
+        f"BSCov {models[m].name}": partial(at, place=campaigns.place("BSCov", m), what="executed") for m in models
+    }
     return {
         "distinct": distinct,
         "severe": partial(distinct, above=SEVERE),
@@ -110,12 +112,12 @@ def schedulers(
 ) -> Answer:
     """Compare the first arm with the others."""
     named = chosen_arms(arms, base, severity)
-    found = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base, every=list(named.values()))
-    compared = measures(found)
-    rows = [line(found, name, arm, compared) for name, arm in named.items()]
+    result = compare(pool, seeds=seeds, budget=budget, campaigns=campaigns, base=base, every=list(named.values()))
+    compared = measures(result)
+    rows = [line(result, name, arm, compared) for name, arm in named.items()]
     shown = {**dict.fromkeys(("distinct", "severe", "seeds", "first failure"), counts), "rejected": shares}
     shown |= {name: shares for name in compared if name.startswith("BSCov")}
-    tests = comparisons(found, named, compared)
+    tests = comparisons(result, named, compared)
     first = next(iter(named))
     return Answer(
         "schedulers",
@@ -130,54 +132,58 @@ def schedulers(
             ),
             Table(
                 "schedulers-severity",
-                tuple(by_severity(found, named)),
+                tuple(by_severity(result, named)),
                 "Distinct failures by the severity of the recipe, mean per campaign (the mildest are worth most):",
             ),
         ),
-        data=Table("schedulers-data", tuple(each_campaign(found, named, compared))),
+        data=Table("schedulers-data", tuple(each_campaign(result, named, compared))),
         notes=(
-            found.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
-            f"Failures: {found.experiment.oracle.name}. *Distinct* failures differ in their seed or in which word "
+            result.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
+            f"Failures: {result.experiment.oracle.name}. *Distinct* failures differ in their seed or in which word "
             f"became what; *severe* ones have a score above {SEVERE:g}; *seeds* have at least one failure. "
             "*First failure* is the number of the run. *Severity* and *changes* are means over all mutants; no mutant "
             "exceeds the severity in the title. *BSCov* is the coverage of all runs that did not fail. `matched` "
             "repeats the severity and the number of changes of `learned` run by run, with random seeds, kinds and "
             "parameters.",
         ),
-        draw=lambda: draw(found, named),
-        seconds=found.seconds,
-        runs=found.total_runs,
+        draw=lambda: draw(result, named),
+        seconds=result.seconds,
+        runs=result.total_runs,
     )
 
 
-def line(found: Campaigns, name: str, arm: Arm, compared: Mapping[str, Callable[[Found], float]]) -> dict[str, Any]:
-    of_recipes = {what: float(np.mean(found.values(arm, partial(mean, what=what)))) for what in ("severity", "changes")}
-    medians = {what: found.median(arm, measure) for what, measure in compared.items()}
-    return {"arm": name, **of_recipes, "rejected": found.median(arm, rejected), **medians}
+def line(
+    campaigns: Campaigns, name: str, arm: Arm, compared: Mapping[str, Callable[[Campaign], float]]
+) -> dict[str, Any]:
+    of_recipes = {
+        what: float(np.mean(campaigns.values(arm, partial(mean, what=what)))) for what in ("severity", "changes")
+    }
+    medians = {what: campaigns.median(arm, measure) for what, measure in compared.items()}
+    return {"arm": name, **of_recipes, "rejected": campaigns.median(arm, rejected), **medians}
 
 
 def comparisons(
-    found: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Found], float]]
+    campaigns: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Campaign], float]]
 ) -> list[dict[str, Any]]:
     """The first arm against each of the others."""
     (_, first), *others = named.items()
     rows: list[dict[str, Any]] = [{"against": name} for name, _ in others]
     for what, measure in compared.items():
-        tests = [found.against(first, arm, measure) for _, arm in others]
+        tests = [campaigns.against(first, arm, measure) for _, arm in others]
         corrected = holm([test.p for test in tests])
-        middle = found.median(first, measure).value
+        middle = campaigns.median(first, measure).value
         for row, (_, arm), test, p in zip(rows, others, tests, corrected, strict=True):
-            other = found.median(arm, measure).value
+            other = campaigns.median(arm, measure).value
             row |= {what: middle / other if other else float("nan"), f"p ({what})": p, f"A ({what})": test.superiority}
     return rows
 
 
-def by_severity(found: Campaigns, named: Mapping[str, Arm]) -> list[dict[str, Any]]:
+def by_severity(campaigns: Campaigns, named: Mapping[str, Arm]) -> list[dict[str, Any]]:
     return [
         {
             "arm": name,
             **{
-                f"{low:g} to {high:g}": float(np.mean(found.values(arm, partial(distinct, least=low, most=high))))
+                f"{low:g} to {high:g}": float(np.mean(campaigns.values(arm, partial(distinct, least=low, most=high))))
                 for low, high in pairwise(BINS)
             },
         }
@@ -186,21 +192,21 @@ def by_severity(found: Campaigns, named: Mapping[str, Arm]) -> list[dict[str, An
 
 
 def each_campaign(
-    found: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Found], float]]
+    campaigns: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Campaign], float]]
 ) -> list[dict[str, Any]]:
     return [
         {"arm": name, "campaign": number, **{what: measure(campaign) for what, measure in compared.items()}}
         for name, arm in named.items()
-        for number, campaign in enumerate(found.by_arm[arm])
+        for number, campaign in enumerate(campaigns.by_arm[arm])
     ]
 
 
-def draw(found: Campaigns, named: Mapping[str, Arm]) -> Figure:
+def draw(campaigns: Campaigns, named: Mapping[str, Arm]) -> Figure:
     """Distinct failures, severe ones, seeds with a failure, and coverage over the runs: means of the campaigns."""
-    place = found.place("BSCov", found.base)
+    place = campaigns.place("BSCov", campaigns.base)
     figure, axes = panels(4, width=3.0)
     for number, (name, arm) in enumerate(named.items()):
-        several = found.by_arm[arm]
+        several = campaigns.by_arm[arm]
         points = min(len(campaign["history"]) for campaign in several)
         runs = [point["runs"] for point in several[0]["history"][:points]]
         style = {"color": COLOURS[number % len(COLOURS)], "label": name, "linestyle": "-:"[number >= len(COLOURS)]}
@@ -214,7 +220,7 @@ def draw(found: Campaigns, named: Mapping[str, Arm]) -> Figure:
         "distinct failures",
         "severe failures",
         "seeds with a failure",
-        f"BSCov {found.experiment.models[found.base].name}, %",
+        f"BSCov {campaigns.experiment.models[campaigns.base].name}, %",
     )
     for axis, title in zip(axes, titles, strict=True):
         axis.set(title=title, xlabel="runs")

@@ -21,10 +21,10 @@ _USUAL = 2**31
 
 def most_bytes() -> int:
     """The most memory in bytes that one sound, array or text may take once it is read; the environment may set it."""
-    given = os.environ.get(LIMIT, "")
-    if given and not (given.isascii() and given.isdigit()):
-        raise InputError(f"{LIMIT} must be a whole number of bytes, not {given!r}")
-    return min(int(given or _USUAL), sys.maxsize)
+    text = os.environ.get(LIMIT, "")
+    if text and not (text.isascii() and text.isdigit()):
+        raise InputError(f"{LIMIT} must be a whole number of bytes, not {text!r}")
+    return min(int(text or _USUAL), sys.maxsize)
 
 
 def check_bytes(size: int, what: str) -> None:

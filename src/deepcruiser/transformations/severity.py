@@ -80,25 +80,25 @@ _BELOW_SPEECH = ("snr_db", "direct_db", "top_db")
 _HIGHEST_HZ = 8000.0
 
 
-def budget(given: str | float) -> float:
+def budget(level: str | float) -> float:
     """The most severity of a recipe, from a name or a number."""
     try:
-        value = LEVELS[given] if isinstance(given, str) and given in LEVELS else float(given)
+        value = LEVELS[level] if isinstance(level, str) and level in LEVELS else float(level)
     except (TypeError, ValueError):
         value = math.nan
-    if isinstance(given, bool) or not value > 0:
-        raise InputError(f"severity must be {', '.join(LEVELS)} or a number above 0, not {given!r}")
+    if isinstance(level, bool) or not value > 0:
+        raise InputError(f"severity must be {', '.join(LEVELS)} or a number above 0, not {level!r}")
     return value
 
 
 def parameters(kind: type[Any], value: Any = None) -> dict[str, float]:
     """The parameters of a kind of change that have a value without any change, and that value, for an input."""
-    found = dict(NO_CHANGE.get(kind, getattr(kind, "NO_CHANGE", {})))
+    neutral = dict(NO_CHANGE.get(kind, getattr(kind, "NO_CHANGE", {})))
     if kind in _UPPER_CUTOFF:
-        found[_UPPER_CUTOFF[kind]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
+        neutral[_UPPER_CUTOFF[kind]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
     limits: Mapping[str, Any] = getattr(kind, "LIMITS", {})
-    ends = {name: limits.get(name, (none, none)) for name, none in found.items() if name in kind.RANGES}
-    return {name: float(min(max(found[name], low), high)) for name, (low, high) in ends.items()}
+    ends = {name: limits.get(name, (none, none)) for name, none in neutral.items() if name in kind.RANGES}
+    return {name: float(min(max(neutral[name], low), high)) for name, (low, high) in ends.items()}
 
 
 def severity(recipe: Sequence[Any], value: Any = None) -> float:

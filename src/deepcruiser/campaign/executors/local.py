@@ -131,17 +131,17 @@ def execution(
         return Execution(digest, problem=result)
     if refusal := not_storable(result.output):
         return Execution(digest, problem=Problem("crash", refusal))
-    found, problem = None, None
+    visited, problem = None, None
     trace = result.trace if model is None else result.traced
     try:
         if model is not None and trace is not None and is_finite(result.output):
-            found = model.visits(trace) if visits is None else visits()
+            visited = model.visits(trace) if visits is None else visits()
         elif trace is not None and not is_finite(trace.states):
             problem = Problem("not finite", "")
     except InputError as error:  # states that are not finite, or so far out that no cell has a number there
         problem = Problem("not finite", str(error))
     return Execution(
-        digest, output=result.output, doubt=result.doubt, scores=result.scores, visits=found, problem=problem
+        digest, output=result.output, doubt=result.doubt, scores=result.scores, visits=visited, problem=problem
     )
 
 
