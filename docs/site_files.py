@@ -89,5 +89,5 @@ def commands_reference() -> str:
 
 
 def _help(command: click.Command, name: str) -> str:
-    context = click.Context(command, info_name=name, terminal_width=100)
+    context = click.Context(command, info_name=name, terminal_width=80)
     return f"```text\n{command.get_help(context)}\n```\n\n"
