@@ -1,15 +1,29 @@
 """python -m deepcruiser, and the command `deepcruiser`: the command line."""
 
-import sys
+import os
+import signal
+from contextlib import suppress
+from types import FrameType
 
 
 def run() -> None:
-    """Start the command line; Ctrl-C while it is being imported ends with its own status, as later on."""
-    try:
-        from deepcruiser.cli import main
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """Start the command line; Ctrl-C while something is being imported ends with its own status too."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored in the background of a shell
+        signal.signal(signal.SIGINT, _interrupt)
+    from deepcruiser.cli import main
+
     main()
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise an error, but not through an import, where a library in C++ may end with a crash."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            with suppress(OSError):
+                os.write(2, b"interrupted\n")
+            os._exit(130)
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":  # worker processes import this file and must not start a command

@@ -191,7 +191,7 @@ def _decode(path: Path, offset: float, duration: float | None) -> tuple[npt.NDAr
             stop = sys.maxsize if duration is None else round((offset + duration) * rate)
             early = max(0, start - round(RUN_UP_SECONDS * rate))
             check_bytes(4 * (min(stop, file.frames) - start) * (file.frames < sys.maxsize), str(path))
-            samples = _mono(file, early, stop)[start - early :]
+            samples = _mono(file, early, stop, str(path))[start - early :]
             if lack := _lack(file, raw, len(samples), min(stop, file.frames) - start):
                 raise FileError(f"cannot read {path}: {lack}")
     if not len(samples):
@@ -216,7 +216,7 @@ def _lack(file: Any, raw: BinaryIO, read: int, promised: int) -> str:
     return "" if unknown or read >= promised else f"it is cut short, with {read} samples out of {promised}"
 
 
-def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
+def _mono(file: Any, start: int, stop: int, name: str) -> npt.NDArray[np.float32]:
     if start:
         file.seek(start)
     # soundfile seeks after every read, and a FLAC of unknown length (written to a pipe) fails at that at its end.
@@ -225,7 +225,7 @@ def _mono(file: Any, start: int, stop: int) -> npt.NDArray[np.float32]:
     left = stop - start
     while left and len(block := file.read(min(BLOCK, left), dtype="float32", always_2d=True)):
         left -= len(block)
-        check_bytes(4 * (stop - start - left), str(file.name))
+        check_bytes(4 * (stop - start - left), name)
         with np.errstate(invalid="ignore"):  # NaN from infinities is refused later, with its position
             mean = block[:, 0] if block.shape[1] == 1 else block.mean(axis=1, dtype=np.float64).astype(np.float32)
         blocks.append(mean)

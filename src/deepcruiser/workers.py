@@ -16,6 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
@@ -143,9 +144,7 @@ class ProcessWorkers(Workers[Held]):
         self, load: Callable[[int], Held], count: int, *, parts: Sequence[Any] = (), preload: Sequence[str] = ()
     ) -> None:
         self._load, self._parts = self._pack(load, ""), parts
-        self._context: Any = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
-        if os.name == "posix":
-            self._context.set_forkserver_preload([__name__, *preload])
+        self._context = process_context(__name__, *preload)
         self._starting = threading.Lock()
         self._processes: dict[int, Any] = {}
         super().__init__(count)
@@ -260,6 +259,21 @@ def _sendable(answer: tuple[bool, Any]) -> bytes:
     except Exception as error:
         message = f"it cannot be sent to another process ({described(error)})" if done else described(result)
         return bytes(ForkingPickler.dumps((False, InputError(message))))
+
+
+def process_context(*preload: str) -> Any:
+    """How processes are started: from a server that has imported the modules of `preload`, where there can be one."""
+    if os.name != "posix":
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([*preload])
+    resource_tracker.ensure_running()  # otherwise it is started with the server, and lets Ctrl-C through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Ctrl-C is for us, and the server imports much
+    try:
+        forkserver.ensure_running()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return context
 
 
 def start_worker() -> None:

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import signal
 import sqlite3
 import struct
 import subprocess
@@ -33,7 +34,7 @@ from deepcruiser.cli import main, project
 from deepcruiser.findings.suite import Suite, run_case
 from deepcruiser.pytest_plugin import StillFailingError, _name
 from deepcruiser.transformations import NAMES
-from tests.quality.assault import Case, mutated
+from tests.quality.assault import Case, LostError, mutated
 from tests.support import corpora, toy
 
 #: Values that a field of some JSON may have instead of its own.
@@ -522,6 +523,43 @@ def streams(case: Case) -> str:
     return "right"
 
 
+#: What the shell may take from a command: descriptors, sizes of files, memory, stack.
+LIMITS = ("-n 9", "-n 16", "-n 40", "-f 8", "-f 40", "-f 200", "-v 900000", "-s 100", "-c 0")
+
+
+def scarce(case: Case) -> str:
+    """A command with few resources, or with Ctrl-C at some moment: a status of its own, and the campaign goes on."""
+    os.chdir(case.folder)
+    Path("own.py").write_text(OWN)
+    fuzz = "fuzz --system own.py:system --data own.py:seeds --mutations own.py:mutations --guide none --disagreement"
+    commands = (f"{fuzz} --runs 64 --workers 0 -o run", f"{fuzz} --runs 64 --workers 1 -o run", "report old",
+                "findings old", "profile --system own.py:system --data own.py:seeds -o a.profile")  # fmt: skip
+    at = int(case.rng.integers(len(commands)))
+    if at in (2, 3):
+        toy.campaign(Path("old"), runs=16)
+    limit = LIMITS[case.rng.integers(len(LIMITS))]
+    line = f'ulimit {limit} && exec "{sys.executable}" -m deepcruiser {commands[at]}'
+    interrupted = case.rng.random() < 0.4
+    if interrupted:
+        line = f'exec "{sys.executable}" -m deepcruiser {commands[at]}'
+    with subprocess.Popen(["bash", "-c", line], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          start_new_session=True) as process:  # fmt: skip
+        if interrupted:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(float(case.rng.uniform(1, 4)))
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+        said = process.communicate(timeout=25)[0].decode(errors="replace")
+    if process.returncode not in (0, 1, 2, 130, -signal.SIGINT * interrupted) or "Traceback" in said:
+        raise AssertionError(f"{line}: {process.returncode} {said[-900:]}")
+    if at < 2:
+        invoke(*commands[0].split())
+        sys.modules.pop("own", None)
+        if len(dc.CampaignRecord.open("run", mutations=toy.MUTATIONS).runs) != 64:
+            raise LostError("the campaign did not go on")
+    return "clear error" if process.returncode == 2 else "right"
+
+
 def experiment(case: Case) -> str:
     """What `evaluate` has noted of runs and campaigns, damaged."""
     from deepcruiser.evaluate.campaigns import _read as read_campaign
@@ -613,6 +651,7 @@ CRAFTED: dict[str, tuple[Callable[[Case], str], float]] = {
     "networks: Keras crafted": (keras_crafted, 2 * bool(find_spec("h5py"))),
     "networks: ONNX crafted": (onnx_crafted, 4 * bool(find_spec("onnx") and find_spec("onnxruntime"))),
     "commands: streams and environments": (streams, 0.2),
+    "commands: few resources, Ctrl-C": (scarce, 0.1),
     "experiments: notes": (experiment, 1),
     "monitors: crafted": (monitor_crafted, 2),
 }

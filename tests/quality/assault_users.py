@@ -6,6 +6,8 @@ import contextlib
 import json
 import os
 import shutil
+import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -345,6 +347,67 @@ def odd_files(case: Case) -> str:
     return "right"
 
 
+#: A journal of SQLite that names a file, which SQLite deletes when it opens the database.
+def _journal(name: bytes) -> bytes:
+    magic = bytes.fromhex("d9d505f920a163d7")
+    head = (magic + struct.pack(">IIIII", 0, 7, 1, 512, 4096)).ljust(512, b"\0")
+    return head + struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
+
+
+#: What the database of somebody else may have besides its rows.
+SCHEMAS = (
+    "ALTER TABLE {0} RENAME TO x; CREATE VIEW {0} AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) "
+    "SELECT n, 1 FROM c",
+    "CREATE TRIGGER t AFTER INSERT ON {0} BEGIN DELETE FROM {0}; END",
+    "CREATE TRIGGER t BEFORE INSERT ON {0} BEGIN SELECT RAISE(IGNORE); END",
+    "ALTER TABLE {0} ADD COLUMN x AS (zeroblob(1000000000))",
+    "ALTER TABLE {0} ADD COLUMN x DEFAULT 'x'",
+    "CREATE INDEX i ON {0} (zeroblob(100000000))",
+    "DROP TABLE {0}",
+)
+
+
+def planted(case: Case) -> str:
+    """A campaign folder that somebody has prepared: nothing beside it changes, and nothing is lost without a word."""
+    rng, folder, home = case.rng, case.folder / "run", case.folder / "home"
+    before = len(toy.campaign(folder, runs=24).runs)
+    os.chdir(case.folder)
+    home.mkdir()
+    contents = {name: name.encode() * 99 for name in (".bashrc", "notes.txt", "000001.txt", ".000001.txt")}
+    for name, content in contents.items():
+        (home / name).write_bytes(content)
+    kind = int(rng.integers(4))
+    if kind == 0:
+        names = ("lock", "campaign.db-wal", "campaign.db-shm", "campaign.db-journal", "report.html", "shrunk.json",
+                 "failed/000001.json", "failed/000030.txt", "failed/000030.json")  # fmt: skip
+        path = folder / names[rng.integers(len(names))]
+        path.unlink(missing_ok=True)
+        path.symlink_to(home / "notes.txt")
+    elif kind == 1:
+        path = folder / ("failed", "seeds")[rng.integers(2)]
+        shutil.rmtree(path, ignore_errors=True)
+        path.symlink_to(home)
+    elif kind == 2:
+        (folder / "campaign.db-journal").write_bytes(_journal(bytes(home / "notes.txt")))
+    else:
+        table = ("meta", "seeds", "runs", "moments")[rng.integers(4)]
+        with contextlib.closing(sqlite3.connect(folder / "campaign.db")) as db, contextlib.suppress(sqlite3.Error):
+            db.executescript(SCHEMAS[rng.integers(len(SCHEMAS))].format(table))
+    for arguments in (["report", "run"], ["findings", "run"], ["status", "run"]):
+        result = CliRunner().invoke(main, arguments)
+        if result.exit_code not in (0, 1, 2) or "Traceback" in result.output:
+            raise AssertionError(f"{kind} {arguments}: {result.exit_code} {result.output[-600:]!r}")
+    try:
+        if len(toy.campaign(folder, runs=48).runs) < max(before, 48):
+            raise LostError("runs are missing")
+    finally:
+        for name, content in contents.items():
+            # The links replace `failed` and `seeds`, in which a campaign may write its own files.
+            if (home / name).read_bytes() != content and not (kind == 1 and name[0] != "."):
+                raise LostError(f"{name} beside the folder has changed")
+    return "right"
+
+
 def results(case: Case) -> str:
     """What shrinking has stored, and the paths of failing tests, damaged."""
     folder = case.folder / "run"
@@ -366,5 +429,6 @@ USERS: dict[str, tuple[Callable[[Case], str], float]] = {
     "users' code: oracles and changes": (users_code, 3),
     "users' code: data in Python": (data, 3),
     "campaigns: odd files": (odd_files, 1),
+    "campaigns: prepared folders": (planted, 1),
     "campaigns: results of shrinking": (results, 1),
 }

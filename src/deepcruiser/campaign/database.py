@@ -21,11 +21,15 @@ import numpy.typing as npt
 
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.errors import DeepCruiserError, FileError, described
+from deepcruiser.files.reading import read_bytes
 
 DATABASE = "campaign.db"
 
 #: The version of the folder's format.
 FORMAT = 3
+
+#: At the end of a journal that belongs to several databases. SQLite deletes the file that such a journal names.
+_SUPER_JOURNAL = bytes.fromhex("d9d505f920a163d7")
 
 #: The most bytes that the visits of one run may take when they are unpacked; a number takes about one.
 MOST_VISITS = 2**25
@@ -52,6 +56,7 @@ COMMIT;
 def connect(path: Path, script: str, *, readonly: bool = False) -> sqlite3.Connection:
     """Open the database and run the script."""
     with usable(path), ExitStack() as opened:
+        _check_journal(path.resolve().with_name(f"{path.resolve().name}-journal"))
         uri = path.resolve().as_uri() + ("?mode=ro&immutable=1" if readonly else "")
         connection = opened.enter_context(closing(sqlite3.connect(uri, timeout=30, uri=True)))
         connection.executescript("PRAGMA synchronous = NORMAL;" + script)
@@ -88,8 +93,11 @@ def to_read(path: Path) -> sqlite3.Connection:
 
 
 def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a campaign that was written in another format."""
+    """Refuse a campaign that was written in another format, and a database that does more than to hold tables."""
     with usable(folder / DATABASE):
+        schema = _schema(connection)
+        if any(kind not in ("table", "index") for kind, *_ in schema):
+            raise ValueError("it is damaged (a view or a trigger is in it)")
         row = connection.execute("SELECT * FROM meta WHERE key = 'format'").fetchone()
         started = connection.execute("SELECT 1 FROM meta").fetchone()
         version = json.loads(row[1]) if row else 1
@@ -99,6 +107,19 @@ def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
             f"the campaign in {os.fspath(folder)!r} has format {version!r} and this version reads format {FORMAT}: "
             "read it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
         )
+    with usable(folder / DATABASE), closing(sqlite3.connect(":memory:")) as ours:
+        ours.executescript(SCHEMA)
+        if schema != _schema(ours):
+            raise ValueError("it is damaged (its tables are not those of a campaign)")
+
+
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str | None]]:
+    return connection.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def _check_journal(path: Path) -> None:
+    if path.is_file() and read_bytes(path).endswith(_SUPER_JOURNAL):
+        raise FileError(f"cannot use the campaign's database: {os.fspath(path)!r} names a file to delete; delete it")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import json
 import math
 import os
 import platform
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -65,6 +66,8 @@ _TOGETHER = {
     "spec": ("format", "identity", "directory", "stopped"),
     "random": ("spec", "versions", "pending", "moments"),
 }
+#: What `atomic_write` names a file of `failed` or `seeds` before it is whole; other hidden files are not ours.
+_TEMPORARY = re.compile(r"\.\d{6,}\..+\.[a-z0-9_]{8}")
 #: Turns the data of a change into the change.
 ReadChange = Callable[[Mapping[str, Any]], Any]
 
@@ -90,9 +93,9 @@ class Store:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: it is a file")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if (path / "lock").exists() and not (path / "lock").is_file():
+            if (path / "lock").is_symlink() or ((path / "lock").exists() and not (path / "lock").is_file()):
                 raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: its lock is not a file")
-            lock = open(path / "lock", "w")  # noqa: SIM115
+            lock = open(path / "lock", "a")  # noqa: SIM115
         except OSError as error:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: {reason(error)}") from None
         if not locked(lock):
@@ -101,7 +104,7 @@ class Store:
         try:
             connection = to_write(path / DATABASE)
             for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
-                if left.is_file():
+                if _TEMPORARY.fullmatch(left.name) and left.is_file():
                     left.unlink()
         except BaseException:
             lock.close()

@@ -21,6 +21,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileError(f"cannot write {os.fspath(path)!r}: there is no folder {folder!r}; create it first")
     if target.is_dir():
         raise FileError(f"cannot write {os.fspath(path)!r}: it is a folder")
+    if (target.exists() and not target.is_file()) or target.absolute().parent == Path("/dev"):
+        raise FileError(f"cannot write {os.fspath(path)!r}: it is a device or a pipe, which a file would replace")
     try:
         descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     except OSError as error:

@@ -137,7 +137,7 @@ class ChangeCase(TextChange):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.style not in STYLES:
+        if not isinstance(self.style, str) or self.style not in STYLES:
             raise InputError(f"ChangeCase: style must be one of {', '.join(STYLES)}, not {self.style!r}")
 
     def __call__(self, text: str) -> str:
