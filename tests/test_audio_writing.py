@@ -101,6 +101,16 @@ def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.wav"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such pipes")
+def test_a_pipe_is_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.wav")
+    (tmp_path / "b.wav").symlink_to("a.wav")
+    for name in ("a.wav", "b.wav"):
+        with pytest.raises(FileError, match=rf"cannot write .*{name}': it is a device or a pipe"):
+            Audio(noise(10), 16000).write(tmp_path / name)
+    assert (tmp_path / "b.wav").is_fifo()
+
+
 def test_what_cannot_be_written(tmp_path: Path) -> None:
     audio = Audio(noise(10), 16000)
     with pytest.raises(InputError, match=r"cannot write .*a.mp3: the suffix must be .flac or .wav"):

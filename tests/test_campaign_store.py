@@ -25,6 +25,7 @@ from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import Validity, from_dict, to_dict
 from deepcruiser.transformations.recipe import UnknownChange
 from tests.support import toy
+from tests.support.journals import journal_of
 
 LABELLED = [replace(seed, text=run.output) for seed, run in
             zip(toy.seeds(), toy.Reader().run([seed.value for seed in toy.seeds()]), strict=True)]  # fmt: skip
@@ -275,10 +276,46 @@ def test_the_file_beside_a_failing_input_tells_all(tmp_path: Path) -> None:
 
 def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path) -> None:
     toy.campaign(tmp_path)
-    (tmp_path / "failed" / ".000012.txt.x7y").touch()
+    (tmp_path / "failed" / ".000012.txt.x7y_3abc").touch()
     (tmp_path / "failed" / ".ipynb_checkpoints").mkdir()  # which a notebook makes, and keeps
+    (tmp_path / "failed" / ".gitignore").touch()
     toy.campaign(tmp_path)
-    assert [path.name for path in (tmp_path / "failed").glob(".*")] == [".ipynb_checkpoints"]
+    assert {path.name for path in (tmp_path / "failed").glob(".*")} == {".gitignore", ".ipynb_checkpoints"}
+
+
+def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(dc.FileError, match="its lock is not a file"):
+        toy.campaign(tmp_path / "run")
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ALTER TABLE runs RENAME TO x; CREATE VIEW runs AS SELECT * FROM x", "a view or a trigger is in it"),
+        ("CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs; END", "a view or a trigger is in it"),
+        ("ALTER TABLE runs ADD COLUMN x AS (zeroblob(1000000000))", "its tables are not those of a campaign"),
+    ],
+)
+def test_a_database_that_does_more_than_to_hold_rows(tmp_path: Path, change: str, message: str) -> None:
+    toy.campaign(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "campaign.db")) as db:
+        db.executescript(change)
+    for write in (False, True):
+        with pytest.raises(dc.FileError, match=message):
+            Store.open(tmp_path, write=write)
+
+
+def test_a_journal_that_makes_sqlite_delete_a_file_is_refused(tmp_path: Path) -> None:
+    toy.campaign(tmp_path / "run")
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "run" / "campaign.db-journal").write_bytes(journal_of(tmp_path / "precious"))
+    with pytest.raises(dc.FileError, match="names a file to delete"):
+        dc.CampaignRecord.open(tmp_path / "run", mutations=toy.MUTATIONS)
+    assert (tmp_path / "precious").read_text() == "precious"
 
 
 @pytest.mark.parametrize("value", [b"bytes", np.zeros(0), np.arange(5), "a\udc80b", ("x", 1)])

@@ -162,6 +162,19 @@ def test_output_that_cannot_be_written() -> None:
     assert end("--help > /dev/full 2> /dev/full") == (2, "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals are sent as on POSIX")
+def test_ctrl_c_does_not_go_through_an_import(tmp_path: Path) -> None:
+    """A library in C++ that is being imported may end with a crash otherwise."""
+    (tmp_path / "own.py").write_text(
+        "import os, signal, time\ntry:\n    os.kill(os.getpid(), signal.SIGINT)\n    time.sleep(60)\n"
+        "except KeyboardInterrupt:\n    open('reached', 'w')\n"
+    )
+    command = [sys.executable, "-m", "deepcruiser", "profile", "--system", "own.py:x", "--data", "x", "-o", "x"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert not (tmp_path / "reached").exists()
+
+
 def test_a_reader_that_leaves_is_not_a_failing_test() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import sqlite3
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
@@ -24,6 +23,7 @@ from deepcruiser.errors import printable_lines
 from deepcruiser.findings.cluster import find
 from tests.quality.assault import Case, LostError, mutated
 from tests.support import toy
+from tests.support.journals import journal_of
 
 #: Texts that mean something to a browser, a terminal, a spreadsheet, a file system or a parser.
 HOSTILE = (
@@ -347,13 +347,6 @@ def odd_files(case: Case) -> str:
     return "right"
 
 
-#: A journal of SQLite that names a file, which SQLite deletes when it opens the database.
-def _journal(name: bytes) -> bytes:
-    magic = bytes.fromhex("d9d505f920a163d7")
-    head = (magic + struct.pack(">IIIII", 0, 7, 1, 512, 4096)).ljust(512, b"\0")
-    return head + struct.pack(">I", 2**30 // 4096 + 1) + name + struct.pack(">II", len(name), sum(name)) + magic
-
-
 #: What the database of somebody else may have besides its rows.
 SCHEMAS = (
     "ALTER TABLE {0} RENAME TO x; CREATE VIEW {0} AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) "
@@ -388,7 +381,7 @@ def planted(case: Case) -> str:
         shutil.rmtree(path, ignore_errors=True)
         path.symlink_to(home)
     elif kind == 2:
-        (folder / "campaign.db-journal").write_bytes(_journal(bytes(home / "notes.txt")))
+        (folder / "campaign.db-journal").write_bytes(journal_of(home / "notes.txt"))
     else:
         table = ("meta", "seeds", "runs", "moments")[rng.integers(4)]
         with contextlib.closing(sqlite3.connect(folder / "campaign.db")) as db, contextlib.suppress(sqlite3.Error):
