@@ -7,6 +7,7 @@ import struct
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -51,9 +52,24 @@ def test_idle_connections_take_a_limited_place_and_time(url: str) -> None:
     closed = [connection.recv(100) for connection in idle[-4:]]  # beyond the most: closed at once
     assert closed == [b""] * 4
     for connection in idle:
-        assert connection.recv(10_000) in (b"",) or True  # waits until its time is over
+        assert connection.recv(10_000) == b""  # its time is over
         connection.close()
     assert status(url) == 200
+
+
+def test_a_request_that_comes_byte_by_byte_is_given_up(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "IDLE_SECONDS", 1.0)
+    with connect(url, b"GET / HTTP/1.1\r\nX: ") as client:
+        client.settimeout(0.1)
+        for _ in range(300):
+            with suppress(TimeoutError):
+                try:
+                    client.sendall(b"a")
+                    if client.recv(1) == b"":
+                        return
+                except (BrokenPipeError, ConnectionResetError):
+                    return
+    pytest.fail("the connection is still open")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -74,6 +75,27 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     timeout = IDLE_SECONDS
+
+    def setup(self) -> None:
+        super().setup()
+        # The time-out is for each part of a request, and a client may send it one byte at a time.
+        self._late = threading.Timer(IDLE_SECONDS, self._give_up)
+        self._late.daemon = True
+        self._late.start()
+
+    def _give_up(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def parse_request(self) -> bool:
+        try:
+            return super().parse_request()
+        finally:
+            self._late.cancel()
+
+    def finish(self) -> None:
+        self._late.cancel()
+        super().finish()
 
     def do_GET(self) -> None:
         try:
