@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import deepcruiser as dc
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.spec import Component
 from deepcruiser.campaign.store import Store
+from deepcruiser.cli import main
 from deepcruiser.serialise import digest_of
 from deepcruiser.systems.builtin import bracket_changes
 from deepcruiser.transformations import Validity, from_dict, to_dict
@@ -330,3 +332,25 @@ def test_failing_inputs_of_other_kinds_are_saved_too(tmp_path: Path, value: Any)
 
 
 #: First values and gaps: mostly small ones, some at the edges of 63 bits.
+
+
+def test_looking_at_a_campaign_runs_nothing_that_its_folder_names(tmp_path: Path) -> None:
+    """As docs/security.md promises; `replay` loads it, which shows that the folder is one that works."""
+    folder, ran = tmp_path / "run", tmp_path / "ran"
+    toy.campaign(folder)
+    (folder / "evil.py").write_text(f"import os\nos.mkdir({str(ran)!r})\n")
+    with closing(sqlite3.connect(folder / "campaign.db")) as db:
+        ((spec,),) = db.execute("SELECT value FROM meta WHERE key = 'spec'").fetchall()
+    names = {key: f"evil.py:{key}" for key in ("system", "data", "mutations_source", "oracle_source")}
+    place = {"relative": ".", "absolute": str(folder)}
+    for key, value in (("spec", {**json.loads(spec), **names}), ("directory", place)):
+        with closing(sqlite3.connect(folder / "campaign.db")) as db, db:
+            db.execute("UPDATE meta SET value = ? WHERE key = ?", (json.dumps(value), key))
+        toy.overwrite(folder / "campaign.db", "meta", "key = key", f"key = '{key}'")
+    lookers = ("report", "report --text", "report --json", "status", "history", "findings --shrink 0")
+    for words in lookers:
+        command, *options = words.split()
+        assert CliRunner().invoke(main, [command, str(folder), *options]).exit_code in (0, 1), words
+        assert not ran.exists(), words
+    CliRunner().invoke(main, ["replay", str(folder)])
+    assert ran.exists()
