@@ -285,13 +285,15 @@ def test_what_a_killed_process_left_half_written_is_cleared_away(tmp_path: Path)
     assert {path.name for path in (tmp_path / "failed").glob(".*")} == {".gitignore", ".ipynb_checkpoints"}
 
 
-def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "precious").write_text("precious")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "lock").symlink_to(tmp_path / "precious")
-    with pytest.raises(dc.FileError, match="its lock is not a file"):
+@pytest.mark.parametrize("name", ["lock", "failed", "seeds"])
+def test_a_link_that_leads_elsewhere_is_refused(tmp_path: Path, name: str) -> None:
+    toy.campaign(tmp_path / "run", runs=16)
+    (tmp_path / "run" / name).rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "elsewhere")
+    before = {path: path.read_bytes() for path in tmp_path.glob("elsewhere/**/*") if path.is_file()}
+    with pytest.raises(dc.FileError, match=f"its {name} is a link to elsewhere"):
         toy.campaign(tmp_path / "run")
-    assert (tmp_path / "precious").read_text() == "precious"
+    assert {path: path.read_bytes() for path in tmp_path.glob("elsewhere/**/*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize(

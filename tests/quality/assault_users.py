@@ -395,9 +395,10 @@ def planted(case: Case) -> str:
             raise LostError("runs are missing")
     finally:
         for name, content in contents.items():
-            # The links replace `failed` and `seeds`, in which a campaign may write its own files.
-            if (home / name).read_bytes() != content and not (kind == 1 and name[0] != "."):
+            if (home / name).read_bytes() != content:
                 raise LostError(f"{name} beside the folder has changed")
+        if len(list(home.iterdir())) != len(contents):
+            raise LostError("there are new files beside the folder")
     return "right"
 
 

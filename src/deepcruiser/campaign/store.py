@@ -93,7 +93,9 @@ class Store:
             raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: it is a file")
         try:
             path.mkdir(parents=True, exist_ok=True)
-            if (path / "lock").is_symlink() or ((path / "lock").exists() and not (path / "lock").is_file()):
+            if link := next((name for name in ("lock", "failed", "seeds") if (path / name).is_symlink()), None):
+                raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: its {link} is a link to elsewhere")
+            if (path / "lock").exists() and not (path / "lock").is_file():
                 raise FileError(f"cannot write to the folder {os.fspath(folder)!r}: its lock is not a file")
             lock = open(path / "lock", "a")  # noqa: SIM115
         except OSError as error:
