@@ -317,7 +317,7 @@ def test_a_journal_that_makes_sqlite_delete_a_file_is_refused(tmp_path: Path) ->
     toy.campaign(tmp_path / "run")
     (tmp_path / "precious").write_text("precious")
     (tmp_path / "run" / "campaign.db-journal").write_bytes(journal_of(tmp_path / "precious"))
-    with pytest.raises(dc.FileError, match="names a file to delete"):
+    with pytest.raises(dc.FileError, match="would make SQLite delete a file"):
         dc.CampaignRecord.open(tmp_path / "run", mutations=toy.MUTATIONS)
     assert (tmp_path / "precious").read_text() == "precious"
 

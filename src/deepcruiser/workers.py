@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from multiprocessing import forkserver, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType, TracebackType
@@ -265,6 +264,8 @@ def process_context(*preload: str) -> Any:
     """How processes are started: from a server that has imported the modules of `preload`, where there can be one."""
     if os.name != "posix":
         return multiprocessing.get_context("spawn")
+    from multiprocessing import forkserver, resource_tracker
+
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*preload])
     resource_tracker.ensure_running()  # otherwise it is started with the server, and lets Ctrl-C through

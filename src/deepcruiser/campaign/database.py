@@ -119,7 +119,7 @@ def _schema(connection: sqlite3.Connection) -> list[tuple[str, str, str | None]]
 
 def _check_journal(path: Path) -> None:
     if path.is_file() and read_bytes(path).endswith(_SUPER_JOURNAL):
-        raise FileError(f"cannot use the campaign's database: {os.fspath(path)!r} names a file to delete; delete it")
+        raise FileError(f"{os.fspath(path)!r} would make SQLite delete a file somewhere else: delete this journal")
 
 
 @contextmanager
