@@ -70,8 +70,8 @@ def odd(value: Any, rng: np.random.Generator) -> Any:
     return ODD[rng.integers(len(ODD))]
 
 
-def invoke(*arguments: str) -> None:
-    """A command, which must end with a documented status and print nothing that a terminal obeys."""
+def invoke(*arguments: str) -> int:
+    """A command, which must end with a documented status and print nothing that a terminal obeys; its status."""
     result = CliRunner().invoke(main, [*arguments])
     printed = [char for char in result.output if not char.isprintable() and char != "\n"]
     if result.exit_code not in (0, 1, 2, 4) or printed or "Traceback" in result.output:
@@ -79,6 +79,7 @@ def invoke(*arguments: str) -> None:
             Path(word).read_text() for word in result.output.split() if word.endswith(".txt") and "deepcruiser-" in word
         )
         raise AssertionError(f"{arguments}: {result.exit_code} {printed[:3]} {result.output[-600:]} {details[-1200:]}")
+    return result.exit_code
 
 
 OWN = """
