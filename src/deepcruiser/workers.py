@@ -143,7 +143,7 @@ class ProcessWorkers(Workers[Held]):
         self, load: Callable[[int], Held], count: int, *, parts: Sequence[Any] = (), preload: Sequence[str] = ()
     ) -> None:
         self._load, self._parts = self._pack(load, ""), parts
-        self._context = process_context(__name__, *preload)
+        self._context = _process_context(__name__, *preload)
         self._starting = threading.Lock()
         self._processes: dict[int, Any] = {}
         super().__init__(count)
@@ -260,7 +260,7 @@ def _sendable(answer: tuple[bool, Any]) -> bytes:
         return bytes(ForkingPickler.dumps((False, InputError(message))))
 
 
-def process_context(*preload: str) -> Any:
+def _process_context(*preload: str) -> Any:
     """How processes are started: from a server that has imported the modules of `preload`, where there can be one."""
     if os.name != "posix":
         return multiprocessing.get_context("spawn")
