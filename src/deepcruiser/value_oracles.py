@@ -140,8 +140,8 @@ class Keywords:
         if isinstance(reference, dict) and isinstance(output, dict):
             wrong = sum(not agree(reference.get(name), output.get(name)) for name in self.names)
             return wrong / len(self.names)
-        said, heard = self._counts(reference), self._counts(output)
-        return ((said - heard) + (heard - said)).total() / max(1, said.total())
+        expected, heard = self._counts(reference), self._counts(output)
+        return ((expected - heard) + (heard - expected)).total() / max(1, expected.total())
 
     def fails(self, score: float) -> bool:
         return score > 0

@@ -175,8 +175,8 @@ def find(ascending: IntArray, codes: IntArray) -> IntArray:
 
 def known(positions: IntArray) -> IntArray:
     """The distinct positions, ascending, without the -1 of what was not found."""
-    found = distinct(positions)
-    return found[1:] if len(found) and found[0] < 0 else found
+    present = distinct(positions)
+    return present[1:] if len(present) and present[0] < 0 else present
 
 
 def distinct(codes: IntArray) -> IntArray:

@@ -232,10 +232,10 @@ class AbstractModel:
             states, inputs = self.projections.on_device(traces)
             if states.device not in self._on_device:
                 self._on_device[states.device] = DeviceModel(self, states.device)
-            found = self._on_device[states.device].start(states, inputs, lengths)
+            pending = self._on_device[states.device].start(states, inputs, lengths)
 
         def wait() -> Visits:
-            visits = found()
+            visits = pending()
             if visits is None:  # some of them have no cell: these say why
                 projected = states.cpu().numpy(), inputs.cpu().numpy()
                 split(*projected)

@@ -260,13 +260,13 @@ def _scatter(block: torch.Tensor) -> torch.Tensor:
 def leading_eigenvectors(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
     """The `count` largest eigenvalues in descending order, and their eigenvectors, one in each row."""
     size = len(matrix)
-    found = _krylov(matrix, count) if size > _SMALL and 8 * count <= size else None
-    if found is None:
+    pairs = _krylov(matrix, count) if size > _SMALL and 8 * count <= size else None
+    if pairs is None:
         import scipy.linalg
 
         values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(size - count, size - 1))
-        found = values[::-1], vectors[:, ::-1]
-    values, vectors = found
+        pairs = values[::-1], vectors[:, ::-1]
+    values, vectors = pairs
     return values, np.ascontiguousarray(vectors.T)
 
 

@@ -82,13 +82,13 @@ def findings(
     """
     group_of = None if group_by is None else _rule(group_by)
     with output_for(as_json) as out:
-        record, found = _found(folder, count, device, sources)
+        record, result = _found(folder, count, device, sources)
     if as_json:
-        say(json.dumps(as_dict(record, found, group_of), indent=2), file=out)
+        say(json.dumps(as_dict(record, result, group_of), indent=2), file=out)
     else:
-        for line in _lines(record, found, group_of):
+        for line in _lines(record, result, group_of):
             say(line)
-    status, reason = exit_status(record, found, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    status, reason = exit_status(record, result, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
     raise click.exceptions.Exit(status)
@@ -121,14 +121,14 @@ def shrunk_findings(opened: Opened, count: int) -> Findings:
         return explain(opened.record, opened.system, executor, count=count)
 
 
-def as_dict(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> dict[str, Any]:
+def as_dict(record: CampaignRecord, result: Findings, group_of: GroupOf | None) -> dict[str, Any]:
     """The result as JSON."""
     return {
         "folder": str(record.folder),
-        "failing_tests": found.failing_tests,
-        "spacing_only": found.spacing,
-        "findings": [_finding_dict(finding, group_of) for finding in found.findings],
-        "apart": [{"number": test.number, "status": str(shrunk)} for test, shrunk in found.apart],
+        "failing_tests": result.failing_tests,
+        "spacing_only": result.spacing,
+        "findings": [_finding_dict(finding, group_of) for finding in result.findings],
+        "apart": [{"number": test.number, "status": str(shrunk)} for test, shrunk in result.apart],
     }
 
 
@@ -153,22 +153,22 @@ def _finding_dict(finding: Finding, group_of: GroupOf | None) -> dict[str, Any]:
     }
 
 
-def _lines(record: CampaignRecord, found: Findings, group_of: GroupOf | None) -> list[str]:
+def _lines(record: CampaignRecord, result: Findings, group_of: GroupOf | None) -> list[str]:
     lines = []
     if not record.failed:
         lines.append(f"there are no failing tests in {record.folder}")
-    elif found.findings:
+    elif result.findings:
         lines.append(
-            f"{count_of(found.failing_tests, 'failing test')}, {count_of(len(found.findings), 'finding')}, "
+            f"{count_of(result.failing_tests, 'failing test')}, {count_of(len(result.findings), 'finding')}, "
             "the most important first"
         )
-    for number, finding in enumerate(found.findings, 1):
+    for number, finding in enumerate(result.findings, 1):
         lines += ["", f"{number}. {printable(finding.title, width=400)}  [{finding.id}]"]
         lines += [f"   {line}" for line in _detail(finding, group_of)]
-    lines += ["", "kept apart:"] if found.apart else []
-    lines += [f"   {test.number}: {shrunk}" for test, shrunk in found.apart]
-    if found.spacing:
-        lines.append(spacing_line(found))
+    lines += ["", "kept apart:"] if result.apart else []
+    lines += [f"   {test.number}: {shrunk}" for test, shrunk in result.apart]
+    if result.spacing:
+        lines.append(spacing_line(result))
     return lines
 
 

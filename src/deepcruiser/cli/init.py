@@ -71,7 +71,7 @@ class _Wrapping:
 @click.option("--transcribe", metavar="FILE.py:NAME", help=_FUNCTIONS["transcribe"] + ".")
 @click.option("--rate", type=int, metavar="HZ", help="The sample rate of the recordings that the network reads.")
 @options.json_output()
-def init(source: str, data: str | None, train: str | None, as_json: bool, **given: Any) -> None:
+def init(source: str, data: str | None, train: str | None, as_json: bool, **settings: Any) -> None:
     """Write a project file for a network, so that the other commands need no options.
 
     \b
@@ -98,9 +98,9 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **give
     wrapping, name = _wrapping(source), "system"
     if wrapping:
         for option, what in _FUNCTIONS.items():
-            if given[option] is None:
-                given[option] = _ask(f"{what} (FILE.py:NAME; empty for none)", ask=ask)
-        name = str(_write_wrapper(source, wrapping, {**given, "batch": wrapping.batch}))
+            if settings[option] is None:
+                settings[option] = _ask(f"{what} (FILE.py:NAME; empty for none)", ask=ask)
+        name = str(_write_wrapper(source, wrapping, {**settings, "batch": wrapping.batch}))
         source = f"{name}:system"
     try:
         system = system_from(source)
@@ -185,13 +185,13 @@ def _takes_lengths(net: Any) -> bool:
     return len(needed) == 2 and "len" in needed[1]
 
 
-def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -> Path:
+def _write_wrapper(source: str, wrapping: _Wrapping, settings: Mapping[str, Any]) -> Path:
     """Write the wrapper beside the network, so that it can import it."""
     file = Path(source.rpartition(":")[0] if ".py:" in source else source)
     path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
     # An init with fewer options may have failed before; what it wrote may be replaced, but nothing that was edited.
     fewer = ((), _FUNCTIONS, (*_FUNCTIONS, "rate", "state"))
-    texts = [_wrapper(source, wrapping, {**given, **dict.fromkeys(left_out)}) for left_out in fewer]
+    texts = [_wrapper(source, wrapping, {**settings, **dict.fromkeys(left_out)}) for left_out in fewer]
     if path.exists() and read_text(path, encoding="utf-8") not in texts:
         raise FileError(f"{path} exists already: run deepcruiser init {path}:system, or remove it first")
     with atomic_write(path) as out:
@@ -199,10 +199,10 @@ def _write_wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -
     return path
 
 
-def _wrapper(source: str, wrapping: _Wrapping, given: Mapping[str, Any]) -> str:
+def _wrapper(source: str, wrapping: _Wrapping, settings: Mapping[str, Any]) -> str:
     imports, lines = wrapping.imports, []
     for option, comment in _OPTIONS.items():
-        value = given[option]
+        value = settings[option]
         if option == "batch" and wrapping.adapter != "TorchSystem":
             continue
         if option in _FUNCTIONS and value is not None:

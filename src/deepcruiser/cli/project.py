@@ -143,9 +143,9 @@ def read(path: Path, table: tuple[str, ...], target: str | None) -> tuple[dict[s
     if target is None and "system" not in data and len(targets) == 1:
         (target,) = targets
     if (target is not None and target not in targets) or (target is None and "system" not in data and targets):
-        given = "give --target: " if target is None else f"there is no target {target!r}: "
+        prefix = "give --target: " if target is None else f"there is no target {target!r}: "
         known = f"the targets of {path} are {', '.join(targets)}" if targets else f"{path} has no targets"
-        raise InputError(given + known)
+        raise InputError(prefix + known)
     chosen = data | (targets[target] if target is not None else {})
     own = {key: chosen.pop(key) for key in OWN if key in chosen}
     if target is not None and "folder" not in targets[target]:

@@ -51,11 +51,11 @@ def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> 
     oracle, shrunk = oracle_of(record), shrunk or {}
     regions, members, apart = Regions(record.seeds), [], []
     for test in record.failed:
-        found = shrunk.get(test.number)
-        if found is not None and found.status != "shrunk":
-            apart.append((test, found))
+        mildest = shrunk.get(test.number)
+        if mildest is not None and mildest.status != "shrunk":
+            apart.append((test, mildest))
         else:
-            members.append(Member(test, failure_of(oracle, test), found, regions.of(test.position, test.visits)))
+            members.append(Member(test, failure_of(oracle, test), mildest, regions.of(test.position, test.visits)))
     causes, groups = Causes.of(record, regions, members), defaultdict[Cause, list[Member]](list)
     for member in members:
         groups[causes(member)].append(member)

@@ -196,7 +196,7 @@ class Finding:
             counts["labels"] = labels
         if group_of is not None:
             counts["groups"] = Counter(group_of(each.test) for each in self.members)
-        return {name: dict(_most_frequent(found)) for name, found in counts.items()}
+        return {name: dict(_most_frequent(counter)) for name, counter in counts.items()}
 
 
 def _most_frequent(counts: Mapping[str, int]) -> Sequence[tuple[str, int]]:

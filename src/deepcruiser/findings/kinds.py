@@ -157,5 +157,5 @@ def word_errors(reference: str, output: str) -> tuple[WordError, ...]:
 @lru_cache(maxsize=65536)
 def is_near(one: str, other: str) -> bool:
     """Whether two words differ in at most a third of their letters, as "play" and "lay" do."""
-    found = jiwer.process_characters(one, other)
-    return 3 * (found.substitutions + found.deletions + found.insertions) <= max(len(one), len(other))
+    alignment = jiwer.process_characters(one, other)
+    return 3 * (alignment.substitutions + alignment.deletions + alignment.insertions) <= max(len(one), len(other))

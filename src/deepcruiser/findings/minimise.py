@@ -59,18 +59,18 @@ def minimise(
     def reduce(names: list[str], runs: list[Run]) -> list[Visited]:
         return [_visited(model.visits(run.traced), criteria) for run in runs]
 
-    found = dict(stream(system, data, reduce, progress=progress, batch_size=batch_size))
-    if not found:
+    visited = dict(stream(system, data, reduce, progress=progress, batch_size=batch_size))
+    if not visited:
         raise nothing_read(progress)
-    return _minimised(model, list(found), list(found.values()), criteria, progress.skipped)
+    return _minimised(model, list(visited), list(visited.values()), criteria, progress.skipped)
 
 
 def minimise_visits(
     model: AbstractModel, visits: Iterable[tuple[str, Visits]], *, criteria: Sequence[Criterion] = (BSCov,)
 ) -> Minimised:
     """The same for tests that were run already: their ids, and what they visit of the model."""
-    found = {name: _visited(each, criteria) for name, each in visits}
-    return _minimised(model, list(found), list(found.values()), criteria, {})
+    visited = {name: _visited(each, criteria) for name, each in visits}
+    return _minimised(model, list(visited), list(visited.values()), criteria, {})
 
 
 def smallest_cover(tests: Sequence[IntArray], elements: int) -> list[int]:
@@ -163,6 +163,6 @@ def _elements(
         count += len(wanted)
     tests = []
     for test in visited:
-        found = np.concatenate([numbers[visits] for numbers, visits in zip(needed, test, strict=True)])
-        tests.append(found[found >= 0])
+        positions = np.concatenate([numbers[visits] for numbers, visits in zip(needed, test, strict=True)])
+        tests.append(positions[positions >= 0])
     return tests, count

@@ -68,13 +68,13 @@ def shrink_tests(
     unknown = [test for test in tests if test.number not in known]
     unsaved = 0
     try:
-        for found in shrink(unknown, executor, record.inputs, oracle, ranges=ranges, batch_size=batch_size):
-            known[found.number] = found
+        for result in shrink(unknown, executor, record.inputs, oracle, ranges=ranges, batch_size=batch_size):
+            known[result.number] = result
             unsaved += 1
             if unsaved == _UNSAVED:
                 _write(record, known, system)
                 unsaved = 0
-            yield found
+            yield result
     finally:
         if unsaved:
             _write(record, known, system)
@@ -99,9 +99,9 @@ def explain(record: CampaignRecord, system: System, executor: Executor, *, count
         if finding.cause.region == "outside" and worst is not None and not worst.leaves:
             known[worst.number] = replace(worst, leaves=leaving(record, system, finding))
             _write(record, known, name)
-    found = find(record, known)
-    parted = [_parted(record, record.model, system, finding) for finding in found.findings[:count]]
-    return replace(found, findings=(*parted, *found.findings[count:]))
+    result = find(record, known)
+    parted = [_parted(record, record.model, system, finding) for finding in result.findings[:count]]
+    return replace(result, findings=(*parted, *result.findings[count:]))
 
 
 def _parted(record: CampaignRecord, model: AbstractModel, system: System, finding: Finding) -> Finding:

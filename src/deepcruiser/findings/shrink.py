@@ -198,8 +198,8 @@ def _shrinking(test: FailedTest, inputs: Inputs, ranges: Mapping[str, Mapping[st
             (trial,) = yield [candidate]
             candidate = searching.send(trial.same)
     except StopIteration as stop:
-        found: _Found = stop.value
-    return Shrunk(test.number, "shrunk", found.recipe, found.thresholds, runs, 1, None, 0.0, "")
+        result: _Found = stop.value
+    return Shrunk(test.number, "shrunk", result.recipe, result.thresholds, runs, 1, None, 0.0, "")
 
 
 def _confirmed(test: FailedTest, shrunk: Shrunk, executor: Executor, inputs: Inputs, oracle: Oracle) -> Shrunk:

@@ -68,15 +68,15 @@ class CoverageHistory:
         """The coverage of the seeds and of the first `runs` runs, by the name of the criterion."""
         if runs == self._read:
             return dict(zip(self.names, self._values(), strict=True))
-        found = {}
+        result = {}
         for name, whole in self._executed.items():
             coverage = Coverage(whole.model, whole.criterion)
             events: list[Event] = [*self._record.seeds, *self._record.runs[:runs]]
             for event in events:
                 if event.visits is not None and event.outcome in ("kept", "dropped"):
                     coverage.add(event.visits)
-            found[name] = coverage.value
-        return found
+            result[name] = coverage.value
+        return result
 
     @property
     def names(self) -> list[str]:

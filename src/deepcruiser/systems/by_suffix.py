@@ -64,12 +64,12 @@ def _suffix(path: str | os.PathLike[str]) -> str | None:
         if start.startswith(b"PK"):
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
-            found = ".keras" if "config.json" in names else ".pt" if _is_script(names) else None
+            result = ".keras" if "config.json" in names else ".pt" if _is_script(names) else None
         else:
-            found = next((suffix for beginning, suffix in _BEGINNINGS if beginning.match(start)), None)
+            result = next((suffix for beginning, suffix in _BEGINNINGS if beginning.match(start)), None)
     except (OSError, ValueError, zipfile.BadZipFile):
-        found = None
-    return found or (suffix if suffix in ADAPTERS else None)
+        result = None
+    return result or (suffix if suffix in ADAPTERS else None)
 
 
 def _is_script(names: list[str]) -> bool:

@@ -216,6 +216,6 @@ def _ends(columns: Columns) -> tuple[Columns, Columns]:
 
 def _columns(series: Any) -> Columns:
     if not isinstance(series, np.ndarray) or series.dtype.kind != "f" or series.ndim == 0:
-        given = f"{series.dtype} array of shape {series.shape}" if isinstance(series, np.ndarray) else type(series)
-        raise InputError(f"a series must be a floating-point numpy array [time, ...], not a {given}: convert it")
+        kind = f"{series.dtype} array of shape {series.shape}" if isinstance(series, np.ndarray) else type(series)
+        raise InputError(f"a series must be a floating-point numpy array [time, ...], not a {kind}: convert it")
     return series.reshape(len(series), math.prod(series.shape[1:])).astype(np.float64)

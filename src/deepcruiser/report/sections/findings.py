@@ -57,14 +57,14 @@ def _finding(finding: Finding) -> dict[str, Any]:
 
 
 def _text(data: Data) -> Iterator[str]:
-    found = data["findings"]
-    if found:
-        yield f"{count_of(len(found), 'finding')}, the most important first:"
-    for each in found[:_LISTED]:
+    rows = data["findings"]
+    if rows:
+        yield f"{count_of(len(rows), 'finding')}, the most important first:"
+    for each in rows[:_LISTED]:
         yield f"  {printable(each['title'])}  [{each['id']}]"
         tests = count_of(len(each["tests"]), "failing test")
         yield f"      {tests}, such as {each['tests'][0]}; severity {each['mildest']:.2g}"
-    if (rest := len(found) - _LISTED) > 0:
+    if (rest := len(rows) - _LISTED) > 0:
         yield f"  and {rest:,} more: deepcruiser findings {printable(data['campaigns'][0]['folder'])}"
 
 

@@ -66,9 +66,9 @@ class Mistakes:
                 count = self._counts.cells.setdefault((name, self._group_of(parent)), _Count())
                 count.tried += 1
                 count.failed += run.outcome == "failed"
-            right, given = label_of(parent.reference), label_of(run.output)
-            if right and given and run.reason in ("", "wrong"):
-                self._counts.labels[right, given] += 1
+            right, answer = label_of(parent.reference), label_of(run.output)
+            if right and answer and run.reason in ("", "wrong"):
+                self._counts.labels[right, answer] += 1
         self._read = len(self._record.runs)
 
     def heat_map(self) -> dict[str, Any] | None:
@@ -91,22 +91,22 @@ class Mistakes:
         names = sorted({name for pair in counts for name in pair})
         if not 2 <= len(names) <= _LABELS:
             return None
-        return {"names": names, "counts": [[counts[right, given] for given in names] for right in names]}
+        return {"names": names, "counts": [[counts[right, answer] for answer in names] for right in names]}
 
     def words(self) -> list[dict[str, Any]]:
         """The words that most failing tests get wrong, what became of them, and in how many tests and seeds."""
-        found: dict[str, tuple[Counter[str], set[int], set[str]]] = {}
+        result: dict[str, tuple[Counter[str], set[int], set[str]]] = {}
         record = self._record
         oracle = oracle_of(record) if isinstance(record, CampaignRecord) else None
         for test in record.failed:
             for error in failure_of(oracle, test).words:
-                got, tests, seeds = found.setdefault(error.expected, (Counter(), set(), set()))
+                got, tests, seeds = result.setdefault(error.expected, (Counter(), set(), set()))
                 got[error.got] += 1
                 tests.add(test.number)
                 seeds.add(test.seed)
         rows: list[dict[str, Any]] = [
             {"expected": word, "got": got.most_common(3), "tests": len(tests), "seeds": len(seeds)}
-            for word, (got, tests, seeds) in found.items()
+            for word, (got, tests, seeds) in result.items()
         ]
         return sorted(rows, key=lambda row: (-row["tests"], row["expected"]))[:_WORDS]
 

@@ -88,8 +88,8 @@ class DeepSpeechSystem(Adapter):
         super().__init__(self.path.name, state_name, transcribe=self._text)
         self.alphabet = self._symbols(alphabet)
         self.front = front_end(self.network, self.path)
-        given = isinstance(language_model, str | os.PathLike)
-        self.language_model: Any = read_language_model(language_model) if given else language_model  # type: ignore[arg-type]
+        from_file = isinstance(language_model, str | os.PathLike)
+        self.language_model: Any = read_language_model(language_model) if from_file else language_model  # type: ignore[arg-type]
         self.width, self.alpha, self.beta = width, alpha, beta
 
     def _identity(self) -> Iterator[bytes]:
@@ -196,11 +196,11 @@ def read_alphabet(path: str | os.PathLike[str]) -> list[str]:
 def unpacked_alphabet(data: bytes, path: Path) -> list[str]:
     """The symbols in a file's metadata: their count, then the number, length and text of each."""
     try:
-        (count,), at, found = struct.unpack_from("<H", data), 2, {}
+        (count,), at, labels = struct.unpack_from("<H", data), 2, {}
         for _ in range(count):
             label, length = struct.unpack_from("<HH", data, at)
-            found[label] = data[at + 4 : at + 4 + length].decode()
+            labels[label] = data[at + 4 : at + 4 + length].decode()
             at += 4 + length
-        return [found[number] for number in range(count)]
+        return [labels[number] for number in range(count)]
     except (struct.error, UnicodeDecodeError, KeyError) as error:
         raise FileError(f"the alphabet in {path.name} cannot be read ({error}): give its alphabet.txt") from None

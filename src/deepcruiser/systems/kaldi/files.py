@@ -140,9 +140,9 @@ def _parameters(reader: KaldiReader, shapes: list[tuple[int, ...]]) -> list[Tens
     for shape in shapes:
         array = reader.array()
         if array.shape != shape and not (len(shape) == 1 and array.shape == (1, *shape)):
-            found, needed = (" x ".join(f"{n:,}" for n in sizes) for sizes in (array.shape, shape))
+            shown, needed = (" x ".join(f"{n:,}" for n in sizes) for sizes in (array.shape, shape))
             raise FileError(
-                f"{reader.name}, byte {reader.position}: an array of {found}, but the sizes of its layer need {needed}"
+                f"{reader.name}, byte {reader.position}: an array of {shown}, but the sizes of its layer need {needed}"
             )
         with np.errstate(over="ignore"):
             array = array.astype(np.float32).reshape(shape)

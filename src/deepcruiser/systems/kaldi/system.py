@@ -97,8 +97,8 @@ class EesenSystem(Adapter):
         self.network = network.double()
         self.front = self._front(features, label)
         self.units = self._units(units, label)
-        given = isinstance(language_model, str | os.PathLike)
-        self.language_model: Any = read_language_model(language_model) if given else language_model  # type: ignore[arg-type]
+        from_file = isinstance(language_model, str | os.PathLike)
+        self.language_model: Any = read_language_model(language_model) if from_file else language_model  # type: ignore[arg-type]
         if self.language_model is not None and self.units is None:
             raise InputError("a language model needs units=, the file that says what the outputs stand for")
         self.width, self.alpha, self.beta = width, alpha, beta

@@ -102,13 +102,13 @@ class Graph:
 
     def _above(self, names: Sequence[str]) -> list[str]:
         """The layers that these depend on, including themselves, from the nearest to the farthest."""
-        found = list[str]()
+        result = list[str]()
         for name in (todo := list(names)):
-            if name not in found:
-                found.append(self._named(name))
+            if name not in result:
+                result.append(self._named(name))
                 calls = self.entries[name]["inbound_nodes"]
                 todo += [above for call in calls for above, _, _ in _references(_arguments(call))]
-        return found
+        return result
 
 
 def _connected(described: Mapping[str, Any]) -> tuple[str, dict[str, Any], list[str], list[Reference]]:
@@ -194,8 +194,8 @@ def _references(value: Any) -> Iterator[Reference]:
             yield from _references(item)
 
 
-def _reference(given: Sequence[Any]) -> Reference:
-    name, node, index = given[:3]
+def _reference(data: Sequence[Any]) -> Reference:
+    name, node, index = data[:3]
     return str(name), int(node), int(index)
 
 

@@ -80,9 +80,9 @@ def choose_layers(
             f"{_has(network)}"
         )
     layers = []
-    for name, found in known.items() if state is None else [(state, known[state])]:
-        both = isinstance(found, keras.layers.Bidirectional)
-        ways = (found.forward_layer, found.backward_layer) if both else (found,)
+    for name, outer in known.items() if state is None else [(state, known[state])]:
+        both = isinstance(outer, keras.layers.Bidirectional)
+        ways = (outer.forward_layer, outer.backward_layer) if both else (outer,)
         count = len(_cells(ways[0]))
         layers += [RecordedLayer(name, ways, cell, count) for cell in range(count)]
     label = f"'{state}'" if state is not None else f"'{network.name}'"
@@ -174,7 +174,7 @@ def _loop(layer: Any, recorder: LayerRecorder, own_steps: Mapping[int, Sequence[
 
     def loop(sequences: Any, initial_state: Any, mask: Any, training: bool = False) -> tuple[Any, Any, Any]:
         mask = mask[0] if isinstance(mask, list | tuple) else mask
-        mask = given = None if mask is None else ops.cast(mask, "bool")
+        mask = known = None if mask is None else ops.cast(mask, "bool")
         own = own_steps.get(sequences.shape[1]) if mask is None else None
         if own is not None:
             mask = ops.arange(sequences.shape[1])[None] < ops.convert_to_tensor(list(own), "int32")[:, None]
@@ -196,7 +196,7 @@ def _loop(layer: Any, recorder: LayerRecorder, own_steps: Mapping[int, Sequence[
             for cell in cells:
                 recorded[cell].append(_of(layer, states, cell)[number])
         if cells:
-            call = LayerCall(sequences, given, own is not None, recorded, layer.go_backwards)
+            call = LayerCall(sequences, known, own is not None, recorded, layer.go_backwards)
             recorder.layer_calls.setdefault(id(layer), []).append(call)
         return last, ops.stack(outputs, axis=1), states
 

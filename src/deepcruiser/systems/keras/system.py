@@ -136,10 +136,10 @@ class KerasSystem(Adapter):
         lengths = [len(tensors[0]) for tensors in values]
         output, recorder = self._network.run(values, self._steps)
         padded_to = self._network.length(lengths)
-        found, steps, longest = traces(recorder, lengths, positions, padded_to=padded_to, steps=self._steps)
+        result, steps, longest = traces(recorder, lengths, positions, padded_to=padded_to, steps=self._steps)
         # The recurrent layer's steps come last, so that they win where both are equally long.
         outputs = self._network.split(output, len(values), {padded_to: lengths, longest: steps})
-        return list(zip(outputs, found, strict=True))
+        return list(zip(outputs, result, strict=True))
 
 
 def _nameless(value: Any) -> Any:

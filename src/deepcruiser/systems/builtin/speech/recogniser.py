@@ -114,10 +114,10 @@ def _samples(audio: Audio) -> np.ndarray[Any, Any]:
     return samples if len(samples) else np.zeros(1, np.float32)
 
 
-def _seconds(given: Any, number: int) -> float:
-    if not isinstance(given, Audio):
-        raise InputError(f"input {number} of the batch is a {type(given).__name__}; the recogniser takes Audio")
-    return given.seconds
+def _seconds(value: Any, number: int) -> float:
+    if not isinstance(value, Audio):
+        raise InputError(f"input {number} of the batch is a {type(value).__name__}; the recogniser takes Audio")
+    return value.seconds
 
 
 def _groups(seconds: list[float]) -> list[list[int]]:
