@@ -62,11 +62,11 @@ def against_plain(rng: np.random.Generator) -> None:
         [((getattr(t, part) - mean) @ axes.T).astype(np.float32) for t in profiled + tests]
         for part, (mean, axes) in zip(("states", "inputs"), project, strict=True)
     ]
-    found = []
+    result = []
     for part, partitions in zip(rows, (20, 10), strict=True):
         every = np.concatenate(part[: len(profiled)])
-        found.append([plain.cells(r, every.min(0).tolist(), every.max(0).tolist(), partitions) for r in part])
-    both = list(zip(*found, strict=True))
+        result.append([plain.cells(r, every.min(0).tolist(), every.max(0).tolist(), partitions) for r in part])
+    both = list(zip(*result, strict=True))
     M, T = plain.Plain.of(both[: len(profiled)]), plain.Plain.of(both[len(profiled) :])
     totals: dict[tuple[plain.Cell, plain.Cell], int] = {}
     for (s, x, _), count in M.counts.items():

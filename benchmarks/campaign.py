@@ -45,8 +45,8 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=600)
     parser.add_argument("--size", type=int, default=512)
     parser.add_argument("--workers", type=int)
-    given = parser.parse_args()
-    net = Listener(given.size, torch.Generator().manual_seed(0)).eval()
+    options = parser.parse_args()
+    net = Listener(options.size, torch.Generator().manual_seed(0)).eval()
     system = dc.TorchSystem(net, "lstm", transcribe=lambda letters: int(letters.bincount().argmax()))
     seeds = utterances(50)
     model = dc.profile(system, seeds).abstract(50)
@@ -58,8 +58,8 @@ def main() -> None:
             seeds,
             folder=Path(folder) / "x",
             oracle=dc.Disagreement(),
-            runs=given.runs,
-            workers=given.workers,
+            runs=options.runs,
+            workers=options.workers,
             watch=lambda _: at.append(time.perf_counter()),
         )
         took = at[-1] - at[0]  # from the first plan on: the seeds are run once, and processes start once

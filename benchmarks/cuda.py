@@ -184,13 +184,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=44_000_000)
     parser.add_argument("--batch-size", type=int, default=256)
-    given = parser.parse_args()
+    options = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, numpy {np.__version__}", flush=True)
     same_cells()
     torch.set_float32_matmul_precision("high")  # TensorFloat-32 in the dense layers, as cuDNN has it in the LSTM
     net = DeepSpeechShaped(torch.Generator().manual_seed(0)).eval().cuda()
-    over_bare(net, batch_size=given.batch_size)
-    paper_scale(net, given.steps, batch_size=given.batch_size)
+    over_bare(net, batch_size=options.batch_size)
+    paper_scale(net, options.steps, batch_size=options.batch_size)
 
 
 if __name__ == "__main__":

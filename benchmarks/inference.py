@@ -55,9 +55,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args(arguments)
-    measure(512, sequences=400, steps=100, batch_size=16, rounds=given.rounds, device=given.device)
-    measure(2048, sequences=200, steps=100, batch_size=16, rounds=given.rounds, device=given.device)
+    options = parser.parse_args(arguments)
+    measure(512, sequences=400, steps=100, batch_size=16, rounds=options.rounds, device=options.device)
+    measure(2048, sequences=200, steps=100, batch_size=16, rounds=options.rounds, device=options.device)
 
 
 if __name__ == "__main__":

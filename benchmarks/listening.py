@@ -142,10 +142,10 @@ def severities(speech: Sequence[Audio], count: int) -> None:
             ]
             row(f"{low:g} to {high:g}", str(inside.sum()), *means)
     lost = (4.644 - quality) / 1.86 + (1 - clarity) / 0.058  # the losses of the strongest of the nine
-    found = (stats.spearmanr(amounts, loss).statistic for loss in (4.644 - quality, 1 - clarity, lost))
+    result = (stats.spearmanr(amounts, loss).statistic for loss in (4.644 - quality, 1 - clarity, lost))
     print(
         "\nrank correlation of severity with the loss of PESQ, of STOI, of both: "
-        + ", ".join(f"{r:.2f}" for r in found)
+        + ", ".join(f"{r:.2f}" for r in result)
     )
 
 
@@ -186,18 +186,18 @@ def main() -> None:
     parser.add_argument("corpus")
     parser.add_argument("--noise", type=Path, help="a folder of recordings for AddBackgroundNoise")
     parser.add_argument("--count", type=int, default=40, help="utterances, spread evenly over the corpus (default: 40)")
-    given = parser.parse_args()
-    samples = read_corpus(given.corpus).samples
-    chosen = [samples[i * len(samples) // given.count] for i in range(min(given.count, len(samples)))]
+    options = parser.parse_args()
+    samples = read_corpus(options.corpus).samples
+    chosen = [samples[i * len(samples) // options.count] for i in range(min(options.count, len(samples)))]
     speech = [sample.input.resample(RATE) for sample in chosen]
-    print(f"{len(speech)} of {len(samples)} utterances of {Path(given.corpus).name}, {RATE} Hz\n")
+    print(f"{len(speech)} of {len(samples)} utterances of {Path(options.corpus).name}, {RATE} Hz\n")
     row("transformation", "PESQ, mean (5 %)", "STOI, mean (5 %)", "distance in dB, median (max)", "rejected")
     row("---", "---:", "---:", "---:", "---:")
     rejected: Counter[str] = Counter()
     for kind in PAPER + EXTRA:
         if kind is AddBackgroundNoise:
-            for snr_db in kind.RANGES["snr_db"] if given.noise else ():
-                change = background(given.noise, snr_db)
+            for snr_db in kind.RANGES["snr_db"] if options.noise else ():
+                change = background(options.noise, snr_db)
                 row(
                     f"`AddBackgroundNoise(..., snr_db={snr_db})`",
                     measures(speech, change),

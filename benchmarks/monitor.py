@@ -28,10 +28,10 @@ def measure(model: dc.AbstractModel, *, rounds: int) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     profile = dc.profile(dc.load_system("english"), dc.read_corpus(PROFILE))
     for partitions in (20, 100):
-        measure(profile.abstract(partitions), rounds=given.rounds)
+        measure(profile.abstract(partitions), rounds=options.rounds)
 
 
 if __name__ == "__main__":

@@ -265,41 +265,43 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=44_000_000, help="steps in the section paper")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds; the section paper has fewer steps then")
     parser.add_argument("-o", "--output", type=Path, help="a JSON file for all figures")
-    given = parser.parse_args()
+    options = parser.parse_args()
     began = time.perf_counter()
 
     def left() -> float:
-        return float(given.limit) - (time.perf_counter() - began)
+        return float(options.limit) - (time.perf_counter() - began)
 
-    cores, on_gpu = os.cpu_count() or 1, given.device != "cpu"
+    cores, on_gpu = os.cpu_count() or 1, options.device != "cpu"
     machine = torch.cuda.get_device_name() if on_gpu else platform.processor() or platform.machine()
     print(f"{machine}, {cores} cores, torch {torch.__version__}, numpy {np.__version__}", flush=True)
-    report, speech = Report(given.output), Speech(given.device, given.speech, 100, given.system)
+    report, speech = Report(options.output), Speech(options.device, options.speech, 100, options.system)
     sections = (
-        given.sections.split(",")
-        if given.sections
+        options.sections.split(",")
+        if options.sections
         else ["campaign", "passes", *(["parts", "shaped", "paper"] if on_gpu else [])]
     )
-    batches = [int(size) for size in given.batches.split(",")]
-    if given.cluster:
+    batches = [int(size) for size in options.batches.split(",")]
+    if options.cluster:
         for size in batches:
-            on_cluster(speech, given.runs or 64 * cores, size, report)
+            on_cluster(speech, options.runs or 64 * cores, size, report)
         return
 
     def start(load: Any, count: int) -> Workers[Any]:
         return ProcessWorkers(load, count, preload=["torch", "benchmarks.speech"])
 
-    counts = [int(count) for count in given.workers.split(",")] if given.workers else sorted({1, min(2, cores), cores})
+    counts = (
+        [int(count) for count in options.workers.split(",")] if options.workers else sorted({1, min(2, cores), cores})
+    )
     if "campaign" in sections:
-        for count in counts if given.workers or not on_gpu else [cores]:
+        for count in counts if options.workers or not on_gpu else [cores]:
             for size in batches:
-                runs = given.runs or (4096 if on_gpu else 128 * count)
-                campaign(speech, start, count, size, runs, given.device, report, min(count, cores))
+                runs = options.runs or (4096 if on_gpu else 128 * count)
+                campaign(speech, start, count, size, runs, options.device, report, min(count, cores))
     if "passes" in sections:
-        passes(speech, start, counts, given.device, report)
+        passes(speech, start, counts, options.device, report)
     if on_gpu:
-        sizes = [int(size) for size in given.sequences.split(",")]
-        deepspeech_shaped(sections, sizes, given.steps, left, report)
+        sizes = [int(size) for size in options.sequences.split(",")]
+        deepspeech_shaped(sections, sizes, options.steps, left, report)
 
 
 if __name__ == "__main__":

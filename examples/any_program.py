@@ -22,8 +22,8 @@ def main() -> None:
     parser.add_argument("--output", default="runs/any-program", help="folder of the campaigns")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
-    given = parser.parse_args()
-    corpus, detector = dc.read_corpus(given.data), Path(__file__).with_name("detector.py")
+    options = parser.parse_args()
+    corpus, detector = dc.read_corpus(options.data), Path(__file__).with_name("detector.py")
     profiled, seeds = corpus[:100], corpus[-20:]
 
     with dc.ProcessSystem([sys.executable, detector], rate=16_000) as system:
@@ -37,9 +37,9 @@ def main() -> None:
                 seeds,
                 guide=dc.criterion(guide) if known else guide,
                 oracle=dc.Disagreement(against="output"),
-                runs=given.runs,
-                folder=Path(given.output, name),
-                seed=given.seed,
+                runs=options.runs,
+                folder=Path(options.output, name),
+                seed=options.seed,
             )
             again = [test.replay(system) for test in campaign.failed]
             print(campaign, f"{sum(result.fails for result in again)} of {len(again)} fail again", sep="\n")

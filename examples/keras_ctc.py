@@ -40,12 +40,12 @@ def main() -> None:
     parser.add_argument("--output", default="runs/keras-ctc", help="folder of the campaign")
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
-    given = parser.parse_args()
-    corpus = dc.read_corpus(given.data)
+    options = parser.parse_args()
+    corpus = dc.read_corpus(options.data)
     every = max(1, len(corpus) // 100)
     training, tests = corpus[::every][:100], corpus[every // 2 :: every][:50]
 
-    system = recogniser(given.model, training)
+    system = recogniser(options.model, training)
     print(system)
     rate = dc.CharacterErrorRate()
     outputs = [system.run([sample.input])[0].output for sample in tests]
@@ -61,7 +61,14 @@ def main() -> None:
 
     oracle = dc.CharacterErrorRate(above=0.4, against="output")
     campaign = dc.fuzz(
-        system, model, seeds, guide=dc.BSCov, oracle=oracle, runs=given.runs, folder=Path(given.output), seed=given.seed
+        system,
+        model,
+        seeds,
+        guide=dc.BSCov,
+        oracle=oracle,
+        runs=options.runs,
+        folder=Path(options.output),
+        seed=options.seed,
     )
     print(campaign, f"BSCov of the queue {campaign.coverage(dc.BSCov, queue=True).value:.1%}", sep="\n")
     if campaign.failed:

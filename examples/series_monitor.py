@@ -115,9 +115,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=300, help="number of training steps")
     parser.add_argument("--runs", type=int, default=800, help="number of runs of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    network, tests = system(given.seed, given.steps), signals()
+    network, tests = system(options.seed, options.steps), signals()
     answers: list[Any] = [run.output for run in network.run([one.input for one in tests])]
     right = sum(answer == one.text for answer, one in zip(answers, tests, strict=True))
     print(f"{right} of {len(tests)} new recordings are classified correctly")
@@ -131,12 +131,12 @@ def main() -> None:
             network,
             model,
             tests,
-            folder=given.output or temporary,
+            folder=options.output or temporary,
             guide=dc.BSCov,
             oracle=dc.Disagreement(),
             mutations=dc.Mutations.series(),
-            runs=given.runs,
-            seed=given.seed,
+            runs=options.runs,
+            seed=options.seed,
             workers=0,  # series are changed so fast that worker processes do not pay off
         )
         print(campaign)

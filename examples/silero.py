@@ -27,11 +27,11 @@ def main() -> None:
     parser.add_argument("--spans-below", type=float, default=0.9, help="fail if the spans overlap by less than this")
     parser.add_argument("--output", help="folder for the campaign (default: a temporary folder)")
     parser.add_argument("--seed", type=int, default=0)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    system = dc.OnnxSystem(given.model)  # this network is recognised by its inputs; it answers with spans of speech
+    system = dc.OnnxSystem(options.model)  # this network is recognised by its inputs; it answers with spans of speech
 
-    corpus = dc.read_corpus(given.data)[: given.limit]
+    corpus = dc.read_corpus(options.data)[: options.limit]
     cut = len(corpus) * 3 // 4
     train, test = corpus[:cut], corpus[cut:]
 
@@ -45,21 +45,21 @@ def main() -> None:
 
     # A detector should work in noise where recognisers fail, so the noise may be louder than the default.
     kinds, ranges = PAPER, {"AddWhiteNoise": {"snr_db": (0, 15)}}
-    if given.noise:
+    if options.noise:
         kinds += (AddBackgroundNoise,)
-        ranges["AddBackgroundNoise"] = {"folder": given.noise, "snr_db": (0, 15)}
+        ranges["AddBackgroundNoise"] = {"folder": options.noise, "snr_db": (0, 15)}
     mutations = dc.Mutations(kinds, ranges=ranges, invalid=Validity(max_distance_db=20).reason)
-    folder = given.output or Path(tempfile.mkdtemp(), "silero")
+    folder = options.output or Path(tempfile.mkdtemp(), "silero")
     began = time.perf_counter()
     campaign = dc.fuzz(
         system,
         model,
         test[:50],
         folder=folder,
-        oracle=dc.SpanDisagreement(below=given.spans_below),
+        oracle=dc.SpanDisagreement(below=options.spans_below),
         mutations=mutations,
-        runs=given.runs,
-        seed=given.seed,
+        runs=options.runs,
+        seed=options.seed,
     )
     print(f"{campaign}\n  ({time.perf_counter() - began:.0f} s; in {folder})")
     replays = [failed.replay(system) for failed in campaign.failed]

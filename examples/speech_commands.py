@@ -85,18 +85,18 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=500, help="number of runs of the campaign")
     parser.add_argument("--seed", type=int, default=0, help="random seed of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    system, words = load(given.model)
-    recordings = sorted((given.model / "examples").glob("*.wav"))
+    system, words = load(options.model)
+    recordings = sorted((options.model / "examples").glob("*.wav"))
     seeds = [Word(path.stem, dc.Audio.read(path), path.stem) for path in recordings if path.stem in words]
     answers = [run.output for run in system.run([seed.input for seed in seeds])]
     right = sum(answer == seed.text for answer, seed in zip(answers, seeds, strict=True))
     print(f"{len(recordings)} recordings, {len(seeds)} of them of the {len(words)} words; {right} are recognised")
 
-    corpus = dc.read_corpus(given.data)
-    every = max(1, len(corpus) // given.count)
-    model = dc.profile(system, [Second(sample) for sample in corpus[::every]][: given.count]).abstract(partitions=20)
+    corpus = dc.read_corpus(options.data)
+    every = max(1, len(corpus) // options.count)
+    model = dc.profile(system, [Second(sample) for sample in corpus[::every]][: options.count]).abstract(partitions=20)
     print(model)
     print(dc.cover(model, system, seeds))
 
@@ -105,10 +105,10 @@ def main() -> None:
             system,
             model,
             seeds,
-            folder=given.output or temporary,
+            folder=options.output or temporary,
             oracle=dc.Disagreement(),  # seeds that it already gets wrong are set aside
-            runs=given.runs,
-            seed=given.seed,
+            runs=options.runs,
+            seed=options.seed,
         )
         print(campaign)
         print(f"BSCov of the queue: {campaign.coverage(dc.BSCov, queue=True).value:.1%}")

@@ -57,7 +57,7 @@ class Sentence:
 
 def sentences(part: int) -> list[Sentence]:
     """Every fifth sentence is for testing (part 1), the others for training (part 0)."""
-    pairs = [(intent, sentence) for intent, found in SENTENCES.items() for sentence in found]
+    pairs = [(intent, sentence) for intent, result in SENTENCES.items() for sentence in result]
     chosen = [(number, *pair) for number, pair in enumerate(pairs) if (number % 5 == 0) == bool(part)]
     return [Sentence(f"s{number:03}", sentence, intent) for number, intent, sentence in chosen]
 
@@ -130,9 +130,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=250, help="number of training steps")
     parser.add_argument("--runs", type=int, default=800, help="number of runs of the campaign")
     parser.add_argument("--output", help="folder of the campaign; a temporary one if left out")
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    network, tests = system(given.seed, given.steps), texts()
+    network, tests = system(options.seed, options.steps), texts()
     right = sum(run.output == one.text for run, one in zip(network.run([t.input for t in tests]), tests, strict=True))
     print(f"{right} of {len(tests)} new sentences are classified correctly")
 
@@ -145,12 +145,12 @@ def main() -> None:
             network,
             model,
             tests,
-            folder=given.output or temporary,
+            folder=options.output or temporary,
             guide=dc.SBCov(2),  # what training never visited
             oracle=dc.Disagreement(),
             mutations=dc.Mutations.text(),
-            runs=given.runs,
-            seed=given.seed,
+            runs=options.runs,
+            seed=options.seed,
             workers=0,  # texts are changed so fast that worker processes do not pay off
         )
         print(campaign)

@@ -40,7 +40,7 @@ SYSTEMS_MAY_IMPORT = {"errors", "files", "audio", "trace", "decoding", "features
 
 def imports() -> list[tuple[str, str, str]]:
     """(file, its part, the part it imports) for every import within the package."""
-    found = []
+    result = []
     for path in PACKAGE.rglob("*.py"):
         inside = path.relative_to(PACKAGE)
         if inside.name in ("__init__.py", "__main__.py") and len(inside.parts) == 1:
@@ -50,8 +50,8 @@ def imports() -> list[tuple[str, str, str]]:
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             for module in modules:
                 if module.startswith("deepcruiser."):
-                    found.append((str(inside), inside.parts[0].removesuffix(".py"), module.split(".")[1]))
-    return found
+                    result.append((str(inside), inside.parts[0].removesuffix(".py"), module.split(".")[1]))
+    return result
 
 
 def test_imports_point_one_way() -> None:

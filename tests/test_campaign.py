@@ -159,9 +159,9 @@ def test_random_keeps_without_looking(tmp_path: Path) -> None:
 
 def test_mutants_of_mutants_and_those_that_are_not_valid(tmp_path: Path) -> None:
     """Long seeds, so that some mutants are too long; enough runs for whole chains of transformations."""
-    given = [toy.Text(f"t{i}", text * 2) for i, text in enumerate(toy.texts(6, longest=15))]
-    campaign = toy.campaign(tmp_path, given, runs=400, guide=dc.BTCov, select="rarity", pick="thompson")
-    recipes: dict[int, tuple[type, ...]] = {-1 - i: () for i in range(len(given))}
+    seeds = [toy.Text(f"t{i}", text * 2) for i, text in enumerate(toy.texts(6, longest=15))]
+    campaign = toy.campaign(tmp_path, seeds, runs=400, guide=dc.BTCov, select="rarity", pick="thompson")
+    recipes: dict[int, tuple[type, ...]] = {-1 - i: () for i in range(len(seeds))}
     rejected = 0
     for event in campaign.runs:
         kind = type(event.changes[0])
@@ -240,14 +240,14 @@ def test_uniform_selects_each_alike() -> None:
 
 
 def test_recent_prefers_the_last_tenth_two_to_one() -> None:
-    found = shares(Recent(), made_up(picked=[0] * 50)).reshape(10, 5).sum(axis=1)[::-1]
-    assert found == pytest.approx(0.5 ** np.arange(1, 11), abs=0.03)
+    result = shares(Recent(), made_up(picked=[0] * 50)).reshape(10, 5).sum(axis=1)[::-1]
+    assert result == pytest.approx(0.5 ** np.arange(1, 11), abs=0.03)
 
 
 def test_decay_accepts_what_was_picked_often_less_often() -> None:
     """P = max(0.3, 0.8 - times / 5): so 0.8, 0.6, 0.4, 0.3, 0.3, in shares of their sum."""
-    found = shares(Decay(), made_up(picked=[0, 1, 2, 3, 30]))
-    assert found == pytest.approx(np.array([0.8, 0.6, 0.4, 0.3, 0.3]) / 2.4, abs=0.03)
+    result = shares(Decay(), made_up(picked=[0, 1, 2, 3, 30]))
+    assert result == pytest.approx(np.array([0.8, 0.6, 0.4, 0.3, 0.3]) / 2.4, abs=0.03)
 
 
 def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
@@ -255,8 +255,8 @@ def test_rarity_prefers_rare_states_and_fruitful_tests() -> None:
     common = Visits(toy.model(), np.array([0]), *(np.array(nothing, np.int64) for _ in range(3)))
     for _ in range(99):
         rarity.learn(Seeded(0, "t0", "kept", "", "", "", 0.0, None, "", common))
-    found = shares(rarity, queue)
-    worst, best, idle, fruitful = found
+    result = shares(rarity, queue)
+    worst, best, idle, fruitful = result
     assert best > 0.4  # of several with the same worth, the first of the sample is taken
     assert fruitful > 0.4
     assert worst < 0.001

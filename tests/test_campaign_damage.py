@@ -132,7 +132,7 @@ def test_damage_anywhere_is_a_clear_error_or_is_told(tmp_path: Path) -> None:
     """Sixty-four bytes at a time, all over the file: never another error than ours, and never a run too many."""
     whole = toy.campaign(tmp_path / "whole", runs=256)
     data = (tmp_path / "whole" / "campaign.db").read_bytes()
-    found = Counter[str]()
+    result = Counter[str]()
     for number, at in enumerate(np.linspace(0, 0.999, 150)):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -142,11 +142,11 @@ def test_damage_anywhere_is_a_clear_error_or_is_told(tmp_path: Path) -> None:
         with suppress(dc.DeepCruiserError):
             record = dc.CampaignRecord.open(folder, model=toy.model(), mutations=toy.MUTATIONS)
         if record is None:
-            found["refused"] += 1
+            result["refused"] += 1
             continue
-        found["told" if record.problem else "not seen"] += 1
+        result["told" if record.problem else "not seen"] += 1
         assert len(record.runs) <= len(whole.runs)
-    assert min(found["refused"], found["told"]) > 3
+    assert min(result["refused"], result["told"]) > 3
 
 
 #: The database as version 0.1.0 made it.

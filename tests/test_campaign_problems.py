@@ -32,8 +32,8 @@ class Weak(toy.Reader):
 
     def run(self, batch: Sequence[str]) -> list[dc.Run]:
         self.calls.append(len(batch))
-        found = zip(batch, super().run(batch), strict=True)
-        return [self.bad(run) if self.part in text else run for text, run in found]
+        result = zip(batch, super().run(batch), strict=True)
+        return [self.bad(run) if self.part in text else run for text, run in result]
 
 
 def crash(run: dc.Run) -> dc.Run:
@@ -71,7 +71,7 @@ PROBLEMS: dict[str, tuple[Callable[[dc.Run], dc.Run], str, Any]] = {
     [(name, size) for name in PROBLEMS for size in (1, 16) if (name, size) != ("time-out", 1)],
 )
 def test_problems_are_failures_of_their_own_kinds_that_replay(tmp_path: Path, problem: str, batch_size: int) -> None:
-    bad, kind, said = PROBLEMS[problem]
+    bad, kind, message = PROBLEMS[problem]
     limit_seconds = 0.25 if problem == "time-out" else None
     system = Weak(bad)
     campaign = toy.campaign(tmp_path, SEEDS, system=system, batch_size=batch_size, limit_seconds=limit_seconds)
@@ -86,11 +86,11 @@ def test_problems_are_failures_of_their_own_kinds_that_replay(tmp_path: Path, pr
         test = campaign[number]
         again = test.replay(system, limit_seconds=limit_seconds)
         assert (again.differences, again.fails) == ((), True)
-        assert (test.output == said) if said is not None else (test.output in ("high", "low"))
+        assert (test.output == message) if message is not None else (test.output in ("high", "low"))
         assert str(test).startswith(f"{kind}: ")
         assert (tmp_path / "failed" / f"{number:06}.txt").read_text() == test.make()
         (difference,) = test.replay(toy.Reader()).differences
-        assert f"instead of {kind}" in difference or f"instead of {said}" in difference
+        assert f"instead of {kind}" in difference or f"instead of {message}" in difference
 
 
 def test_the_same_campaign_whatever_the_others_of_a_batch_do(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
 
 
 @pytest.mark.parametrize(
-    ("given", "system", "message"),
+    ("seeds", "system", "message"),
     [
         (
             [Unreadable("gone", "")],
@@ -217,11 +217,11 @@ def test_seeds_without_finite_answers_or_states_are_set_aside(tmp_path: Path, pr
     ],
     ids=["unreadable", "crash", "failed already", "other states", "far away", "empty", "twice", "strange answers"],
 )
-def test_nothing_to_begin_with(tmp_path: Path, given: list[toy.Text], system: toy.Reader, message: str) -> None:
+def test_nothing_to_begin_with(tmp_path: Path, seeds: list[toy.Text], system: toy.Reader, message: str) -> None:
     arguments: dict[str, Any] = {"oracle": dc.Disagreement(), "mutations": toy.MUTATIONS, "workers": 0, "runs": 16}
     unprobed = replace(toy.model(), probes=())  # as models were before 0.2
     with pytest.raises(dc.InputError, match=message):
-        dc.fuzz(system, unprobed, given, folder=tmp_path / "c", **arguments)
+        dc.fuzz(system, unprobed, seeds, folder=tmp_path / "c", **arguments)
     # and after that nothing is in the way of a better beginning
     assert len(dc.fuzz(toy.Reader(), toy.model(), SEEDS, folder=tmp_path / "c", **arguments).runs) == 16
 

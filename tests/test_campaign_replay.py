@@ -22,8 +22,8 @@ from tests.support import toy
 
 def opened(folder: Path, **options: Any) -> dc.CampaignRecord:
     """A campaign as another process finds it."""
-    given = {"seeds": toy.seeds(), "model": toy.model(), "oracle": dc.Disagreement(), "mutations": toy.MUTATIONS}
-    return dc.CampaignRecord.open(folder, **{**given, **options})
+    settings = {"seeds": toy.seeds(), "model": toy.model(), "oracle": dc.Disagreement(), "mutations": toy.MUTATIONS}
+    return dc.CampaignRecord.open(folder, **{**settings, **options})
 
 
 @pytest.fixture(scope="module")
@@ -67,16 +67,16 @@ def a_failure(folder: Path, kind: type | None = None, **options: Any) -> dc.Fail
 
 
 def test_another_system_is_named(folder: Path) -> None:
-    found = Counter[str]()
+    result = Counter[str]()
     for test in opened(folder).failed[:40]:
         again = test.replay(toy.Reader(1))
         assert again.differences[0] == "the system is another one (reader 1 instead of reader 0)"
-        found.update(again.differences[1:])
+        result.update(again.differences[1:])
         assert again.fails == (again.output != test.reference)
         answer = f"the answer is {again.output!r} instead of {test.output!r}"
         assert (answer in again.differences) == (again.output != test.output)
-    assert any(difference.endswith("states of the model differ") for difference in found)
-    assert any(difference.startswith("the answer is") for difference in found)
+    assert any(difference.endswith("states of the model differ") for difference in result)
+    assert any(difference.startswith("the answer is") for difference in result)
 
 
 def test_other_answers_of_the_same_system_are_told(folder: Path) -> None:
@@ -133,15 +133,15 @@ def test_a_changed_seed_is_named(folder: Path) -> None:
 def test_a_changed_library_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = a_failure(folder, bracket_changes.InsertRound)
     monkeypatch.setattr(bracket_changes, "_insert", lambda text, where, new: text + new + "a")
-    (*_, first) = sorted(test.replay(toy.Reader()).differences, key=lambda said: said.startswith("the input"))
+    (*_, first) = sorted(test.replay(toy.Reader()).differences, key=lambda message: message.startswith("the input"))
     assert first == "the input differs: neither the seed nor the versions changed, so it may be the machine"
     assert test.record is not None
     now = test.record.versions
     old = {**now, "scipy": "0.9.1", "tea": "1"}
     del old["torch"]
     monkeypatch.setattr(test.record, "versions", old)
-    said = test.replay(toy.Reader()).differences[0]
-    assert said == (
+    message = test.replay(toy.Reader()).differences[0]
+    assert message == (
         f"the input differs: scipy was 0.9.1 and is now {now['scipy']}, tea was 1 and is now not installed, "
         f"torch was not installed and is now {now['torch']}"
     )

@@ -91,45 +91,45 @@ def test_ctrl_c_before_the_seeds_are_judged_leaves_nothing_to_resume(tmp_path: P
 
 def test_a_second_ctrl_c_ends_it_at_once_and_loses_nothing_told(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
-    told: list[int] = []
+    reported: list[int] = []
     system = toy.Reader()
     run = system.run
 
     def impatient(batch: Any) -> Any:
-        if told and told[-1] >= 32:
+        if reported and reported[-1] >= 32:
             interrupt(None)  # type: ignore[arg-type]
             interrupt(None)  # type: ignore[arg-type]
         return run(batch)
 
     system.run = impatient  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        toy.campaign(tmp_path / "parts", system=system, watch=lambda status: told.append(status.state.runs))
+        toy.campaign(tmp_path / "parts", system=system, watch=lambda status: reported.append(status.state.runs))
     assert signal.getsignal(signal.SIGINT) is before
-    assert told[-1] == len(dc.CampaignRecord.open(tmp_path / "parts", mutations=toy.MUTATIONS).runs) == 32
+    assert reported[-1] == len(dc.CampaignRecord.open(tmp_path / "parts", mutations=toy.MUTATIONS).runs) == 32
     toy.campaign(tmp_path / "parts")
     toy.campaign(tmp_path / "whole")
     assert toy.rows(tmp_path / "parts") == toy.rows(tmp_path / "whole")
 
 
 def test_in_another_thread_there_is_no_ctrl_c_but_all_else(tmp_path: Path) -> None:
-    found: list[dc.CampaignRecord] = []
-    thread = threading.Thread(target=lambda: found.append(toy.campaign(tmp_path / "thread")))
+    result: list[dc.CampaignRecord] = []
+    thread = threading.Thread(target=lambda: result.append(toy.campaign(tmp_path / "thread")))
     thread.start()
     thread.join()
     toy.campaign(tmp_path / "main")
-    assert len(found[0].runs) == 64
+    assert len(result[0].runs) == 64
     assert toy.rows(tmp_path / "thread") == toy.rows(tmp_path / "main")
 
 
 def test_what_a_watcher_is_told(tmp_path: Path) -> None:
-    told: list[tuple[int, int, bool]] = []
+    reported: list[tuple[int, int, bool]] = []
 
     def watch(status: Status) -> None:
-        told.append((status.state.runs, len(status.events), status.resumed))
+        reported.append((status.state.runs, len(status.events), status.resumed))
         stored = dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)
         assert len(stored.runs) == status.state.runs, "told before it was saved"
         assert stored.coverage(dc.BSCov).value == status.state.executed[0].value
 
     toy.campaign(tmp_path, runs=32, watch=watch)
     toy.campaign(tmp_path, runs=48, watch=watch)
-    assert told == [(0, 12, False), (16, 16, False), (32, 16, False), (32, 0, True), (48, 16, True)]
+    assert reported == [(0, 12, False), (16, 16, False), (32, 16, False), (32, 0, True), (48, 16, True)]

@@ -74,13 +74,13 @@ def other_way(**changes: Any) -> dc.Mutations:
             {"mutations": dc.Mutations.text()},
             r'mutations.type was "own" and is "text", mutations.kinds \(gone: InsertLetter, .* new: ChangeCase, ',
         ),
-        ({"given": LABELLED[:-1]}, r"seeds \(gone: t11\)"),
-        ({"given": [*LABELLED, toy.Text("x", "ab")]}, r"seeds \(new: x\)"),
-        ({"given": [replace(seed, id=f"u{seed.id}") for seed in LABELLED]}, r"gone: t0, t1, t10, ..., new: ut0, ut1, "),
-        ({"given": LABELLED[::-1]}, r"seeds \(in another order\)"),
-        ({"given": [replace(LABELLED[0], text="other"), *LABELLED[1:]]}, "texts of the seeds was "),
+        ({"data": LABELLED[:-1]}, r"seeds \(gone: t11\)"),
+        ({"data": [*LABELLED, toy.Text("x", "ab")]}, r"seeds \(new: x\)"),
+        ({"data": [replace(seed, id=f"u{seed.id}") for seed in LABELLED]}, r"gone: t0, t1, t10, ..., new: ut0, ut1, "),
+        ({"data": LABELLED[::-1]}, r"seeds \(in another order\)"),
+        ({"data": [replace(LABELLED[0], text="other"), *LABELLED[1:]]}, "texts of the seeds was "),
         (
-            {"given": [*LABELLED[:3], replace(LABELLED[3], value="ab"), *LABELLED[4:]]},
+            {"data": [*LABELLED[:3], replace(LABELLED[3], value="ab"), *LABELLED[4:]]},
             "the seed 't3' has changed since",
         ),
     ],
@@ -91,7 +91,7 @@ def test_a_campaign_that_was_begun_otherwise_is_refused_with_what_differs(
     toy.campaign(tmp_path, LABELLED, runs=16)
     before = toy.rows(tmp_path)
     with pytest.raises(dc.MismatchError, match=message) as caught:
-        toy.campaign(tmp_path, **{"given": LABELLED, "runs": 32, **change})
+        toy.campaign(tmp_path, **{"data": LABELLED, "runs": 32, **change})
     assert re.match(
         rf"the campaign in '{tmp_path}' was started with different settings: .*\. "
         "Use the original settings, or another folder$|the network changed since .* or use another folder$|"

@@ -48,12 +48,12 @@ def traces(campaign: dc.CampaignRecord) -> dict[int, dc.Trace]:
         for change in event.changes:
             texts[event.number] = change(texts[event.number])
     run = [event.number for event in events_of(campaign) if event.outcome != "rejected"]
-    found = {}
+    result = {}
     for number in run:
         trace = reader.run([texts[number]])[0].trace
         assert trace is not None
-        found[number] = trace
-    return found
+        result[number] = trace
+    return result
 
 
 def rows_of(numbers: Iterable[int], *cells: np.ndarray) -> list[tuple[Cell, ...]]:
@@ -146,8 +146,8 @@ def test_the_stored_coverage_is_that_of_the_campaign_while_it_ran(tmp_path: Path
         events = [event for event in events_of(campaign) if event.number <= runs and event.visits is not None]
         for outcomes, expected in ((("kept",), queue), (("kept", "dropped"), executed)):
             visits = [event.visits for event in events if event.outcome in outcomes]
-            found = [each.of(toy.model(), [visit for visit in visits if visit is not None]) for each in guide]
-            assert found == pytest.approx(expected, abs=1e-12)
+            result = [each.of(toy.model(), [visit for visit in visits if visit is not None]) for each in guide]
+            assert result == pytest.approx(expected, abs=1e-12)
 
 
 def test_visits_are_stored_once(folder: Path) -> None:

@@ -239,7 +239,7 @@ def test_interrupted_in_the_middle_nothing_is_written(folder: Path) -> None:
     while not (folder / "reached").exists() and time.monotonic() < until:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "interrupted: nothing was written" in said
+    _, message = process.communicate(timeout=60)
+    assert process.returncode == 130, message
+    assert "interrupted: nothing was written" in message
     assert not list(folder.glob("*slow.profile*"))

@@ -17,16 +17,16 @@ from deepcruiser.systems.builtin.speech import LANGUAGE_MODEL
 
 def test_the_demo_and_its_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     all_data = builtin.data
-    monkeypatch.setattr(builtin, "data", lambda given: all_data(given)[:40])
+    monkeypatch.setattr(builtin, "data", lambda name: all_data(name)[:40])
     monkeypatch.setattr(import_module("deepcruiser.cli.demo"), "RUNS", 96)
     monkeypatch.chdir(tmp_path)
     run = CliRunner().invoke
     result = run(main, ["demo", "--json", "--seed", "2", "-o", "here"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    assert found["guided"]["runs"] == found["unguided"]["runs"] == 96
-    assert found["guided"]["failing_tests"] > 0
-    assert 0 < found["new"]["BSCov"] < 1
+    outcome = json.loads(result.stdout)
+    assert outcome["guided"]["runs"] == outcome["unguided"]["runs"] == 96
+    assert outcome["guided"]["failing_tests"] > 0
+    assert 0 < outcome["new"]["BSCov"] < 1
     record = dc.CampaignRecord.open("here/campaign")
     assert record.failed
     if has_beam_search():  # failures sound like failures: other words, and not other spaces

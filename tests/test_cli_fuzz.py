@@ -109,8 +109,8 @@ def test_stops(folder: Path) -> None:
     assert "stopped: 2-SBCov reached 0." in result.stdout
     result = fuzz(folder / "a", "--minutes", "0")
     assert "stopped: 0 minutes are over" in result.stdout
-    for given in ("50", "0", "x", "-1%", "101%"):
-        assert fuzz(folder / "a", "--until-coverage", given).exit_code == 2
+    for share in ("50", "0", "x", "-1%", "101%"):
+        assert fuzz(folder / "a", "--until-coverage", share).exit_code == 2
 
 
 def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -> None:
@@ -146,8 +146,8 @@ def test_a_folder_of_another_campaign_or_process(folder: Path, campaign: Path) -
     ],
 )
 def test_wrong_use_says_what_is_wrong(folder: Path, arguments: str, message: str) -> None:
-    given = [word for word in (*BASIC, *MODEL) if word != "--disagreement" or "above" not in arguments]
-    result = run(*given, "--workers", "0", "--runs", "16", "-o", str(folder / "x"), *arguments.split())
+    words = [word for word in (*BASIC, *MODEL) if word != "--disagreement" or "above" not in arguments]
+    result = run(*words, "--workers", "0", "--runs", "16", "-o", str(folder / "x"), *arguments.split())
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert "Traceback" not in result.stderr
@@ -208,8 +208,8 @@ def test_sounds(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_wrong_transformations(folder: Path, arguments: str, message: str) -> None:
-    given = ("fuzz", "--system", "asr.py:system", "--data", "speech", "--model", "net.model", "-o", str(folder / "x"))
-    result = run(*given, *arguments.split())
+    words = ("fuzz", "--system", "asr.py:system", "--data", "speech", "--model", "net.model", "-o", str(folder / "x"))
+    result = run(*words, *arguments.split())
     assert result.exit_code == 2, result.output
     assert message in result.stderr
     assert not (folder / "x").exists()
@@ -265,5 +265,5 @@ def test_ctrl_c_before_it_has_begun(folder: Path, made: Path) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "loading\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert (process.returncode, "interrupted" in said, "Traceback" in said) == (130, True, False)
+    _, message = process.communicate(timeout=60)
+    assert (process.returncode, "interrupted" in message, "Traceback" in message) == (130, True, False)

@@ -121,7 +121,7 @@ def test_replay_of_a_campaign_begun_in_python(folder: Path, campaign: Path) -> N
     number = str(failing(campaign)[0])
     result = run("replay", str(other), number)
     assert (result.exit_code, "give --system and --data" in result.stderr) == (2, True)
-    given = ("--system", "net.py:system", "--data", "net.py:seeds", "--mutations", "changes.py:mutations")
-    result = run("replay", str(other), number, *given)
+    options = ("--system", "net.py:system", "--data", "net.py:seeds", "--mutations", "changes.py:mutations")
+    result = run("replay", str(other), number, *options)
     assert result.exit_code == 1, result.output
     assert "fails as before: the same input, the same answer" in result.stdout

@@ -35,11 +35,11 @@ def test_criteria_equal_the_sets_on_clusters_too() -> None:
     tests = walks(np.random.default_rng(5), 10, size=3, scale=2)
 
     def cells_of(several: list[dc.Trace]) -> plain.Plain:
-        found = []
+        result = []
         for trace in several:
             states, inputs = model.cells(trace)
-            found.append(([tuple(s) for s in states.tolist()], [tuple(x) for x in inputs.tolist()]))
-        return plain.Plain.of(found)
+            result.append(([tuple(s) for s in states.tolist()], [tuple(x) for x in inputs.tolist()]))
+        return plain.Plain.of(result)
 
     M, T = cells_of(traces), cells_of(tests)
     assert len(model.states) == len(M.states) == 12

@@ -99,10 +99,10 @@ def test_an_array(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", array)
     corpus = read_corpus(tmp_path / "a.npy")
     assert ids(corpus) == ["a"]
-    given = corpus[0].input
-    assert isinstance(given, np.ndarray)
-    assert given.dtype == np.float64
-    assert np.array_equal(given, array)
+    value = corpus[0].input
+    assert isinstance(value, np.ndarray)
+    assert value.dtype == np.float64
+    assert np.array_equal(value, array)
 
 
 def saved(path: Path, array: object) -> bytes:

@@ -80,8 +80,8 @@ def test_text_that_is_not_utf8(tmp_path: Path, name: str, head: bytes, tail: byt
     path = tmp_path / name
     path.write_bytes(head + tail + b"caf\xe9\n")
     at = len(head + tail) + 3
-    given = tmp_path if name.endswith("txt") else path
-    fails(given, f"{path}, line 2: expected UTF-8, but byte {at} is 0xe9; save it as UTF-8")
+    source = tmp_path if name.endswith("txt") else path
+    fails(source, f"{path}, line 2: expected UTF-8, but byte {at} is 0xe9; save it as UTF-8")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"\xef\xbb\xbf", b"  \r\n"])
@@ -100,18 +100,18 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(names=NAMES, data=st.data())
 def test_every_list_gives_back_what_was_put_in(tmp_path: Path, names: list[str], data: st.DataObject) -> None:
-    said = {name: data.draw(TEXT) for name in names}
-    quoted = {name: said[name].replace('"', '""') for name in names}
+    message = {name: data.draw(TEXT) for name in names}
+    quoted = {name: message[name].replace('"', '""') for name in names}
     lists = {
-        "m.jsonl": [json.dumps({"audio_filepath": f"{name}.wav", "text": said[name]}) for name in names],
+        "m.jsonl": [json.dumps({"audio_filepath": f"{name}.wav", "text": message[name]}) for name in names],
         "m.csv": ["path,text", *(f'{name}.wav,"{quoted[name]}"' for name in names)],
-        "m.tsv": ["path\tsentence", *(f"{name}.wav\t{said[name]}" for name in names)],
-        "transcripts.tsv": [f"{name}.wav\t{said[name]}" for name in names],
+        "m.tsv": ["path\tsentence", *(f"{name}.wav\t{message[name]}" for name in names)],
+        "transcripts.tsv": [f"{name}.wav\t{message[name]}" for name in names],
     }
     for name, lines in lists.items():
         corpus = read_corpus(text(tmp_path / name, "\n".join(lines) + "\n"))
         assert ids(corpus) == names
-        assert texts(corpus) == list(said.values())
+        assert texts(corpus) == list(message.values())
         assert [sample.path for sample in corpus] == [tmp_path / f"{name}.wav" for name in names]
 
 

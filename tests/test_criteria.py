@@ -19,16 +19,16 @@ EXACT = [dc.BSCov, dc.BTCov, dc.ISCov, dc.WICov]
 
 def cells_of(model: dc.AbstractModel, traces: list[dc.Trace]) -> plain.Plain:
     """What traces visit, found with nothing of the package but its projection."""
-    found = []
+    result = []
     for trace in traces:
         states, inputs = model.projections.project([trace], ["-"])
-        found.append(
+        result.append(
             (
                 plain.cells(states[0], model.grid.lower, model.grid.upper, model.grid.partitions),  # type: ignore[arg-type]
                 plain.cells(inputs[0], model.input_grid.lower, model.input_grid.upper, model.input_grid.partitions),  # type: ignore[arg-type]
             )
         )
-    return plain.Plain.of(found)
+    return plain.Plain.of(result)
 
 
 @st.composite

@@ -43,10 +43,10 @@ def collapsed(path: tuple[int, ...]) -> str:
 
 def every_text(steps: Any, words: list[str]) -> dict[str, float]:
     """P(text) by adding up all alignments, of the texts of known words."""
-    found: dict[str, float] = defaultdict(float)
+    result: dict[str, float] = defaultdict(float)
     for path in product(range(4), repeat=len(steps)):
-        found[collapsed(path)] += math.exp(sum(steps[t, token] for t, token in enumerate(path)))
-    return {text: probability for text, probability in found.items() if set(text.split()) <= set(words)}
+        result[collapsed(path)] += math.exp(sum(steps[t, token] for t, token in enumerate(path)))
+    return {text: probability for text, probability in result.items() if set(text.split()) <= set(words)}
 
 
 def read_pairs() -> tuple[dict[str, float], dict[str, float]]:
@@ -81,12 +81,12 @@ def test_beam_search_adds_up_all_alignments(seed: int, length: int, words: set[s
 def test_beam_search_over_symbols_adds_up_all_alignments(seed: int, length: int, alpha: float, weighed: bool) -> None:
     steps = random_steps(seed, length)
     names = ["a", "aa", "ab"]  # words of the tiny model; class 0 is the blank
-    found: dict[str, float] = defaultdict(float)
+    result: dict[str, float] = defaultdict(float)
     for path in product(range(4), repeat=length):
         kept = [names[token - 1] for last, token in pairwise((0, *path)) if token not in (0, last)]
-        found[" ".join(kept)] += math.exp(sum(steps[t, token] for t, token in enumerate(path)))
+        result[" ".join(kept)] += math.exp(sum(steps[t, token] for t, token in enumerate(path)))
     values = {
-        text: math.log(p) + (alpha * math.log(10) * log_of_text(text) if weighed else 0) for text, p in found.items()
+        text: math.log(p) + (alpha * math.log(10) * log_of_text(text) if weighed else 0) for text, p in result.items()
     }
     model = dc.read_language_model(TINY) if weighed else None
     text = " ".join(ctc_beam_symbols(steps, names, language_model=model, width=10**6, alpha=alpha))
@@ -226,8 +226,8 @@ def test_classify() -> None:
 
 def bare(probabilities: list[float], **settings: float) -> list[tuple[float, float]]:
     plain = {"shortest_seconds": 0.0, "pause_seconds": 0.0, "pad_seconds": 0.0} | settings
-    found = dc.spans(np.array(probabilities), seconds_per_step=0.1, **plain)
-    return [(round(start, 9), round(end, 9)) for start, end in found]
+    result = dc.spans(np.array(probabilities), seconds_per_step=0.1, **plain)
+    return [(round(start, 9), round(end, 9)) for start, end in result]
 
 
 def test_spans_begin_above_and_end_below() -> None:
@@ -248,7 +248,7 @@ def test_spans_bridge_pauses_drop_the_short_and_are_widened() -> None:
 
 def slow_spans(values: list[float], pause: int) -> list[tuple[int, int]]:
     """The rule word by word: from each step above, on to the first below that no step above follows soon."""
-    found, at = [], 0
+    result, at = [], 0
     while at < len(values):
         if values[at] < 0.5:
             at += 1
@@ -260,9 +260,9 @@ def slow_spans(values: list[float], pause: int) -> list[tuple[int, int]]:
             if again is None:
                 break
             at = again
-        found.append((start, end))
+        result.append((start, end))
         at = end
-    return found
+    return result
 
 
 @given(st.lists(st.sampled_from([0.1, 0.4, 0.8]), max_size=30), st.integers(0, 4))

@@ -95,9 +95,9 @@ def test_windows_are_the_clients(tf: Any, made: tuple[Path, dict[str, Any]], sam
         waiting: list[Any] = []
 
         def features() -> Any:
-            given = np.zeros(512, np.float32)
-            given[: len(waiting)] = waiting
-            return session.run("mfccs:0", {"input_samples:0": given})[0]
+            frame = np.zeros(512, np.float32)
+            frame[: len(waiting)] = waiting
+            return session.run("mfccs:0", {"input_samples:0": frame})[0]
 
         for sample in audio.samples:
             waiting.append(sample)
@@ -107,8 +107,8 @@ def test_windows_are_the_clients(tf: Any, made: tuple[Path, dict[str, Any]], sam
         frames.append(features())
         frames += [np.zeros(26)] * 9
     expected = np.stack([frames[first : first + 19] for first in range(len(frames) - 18)])
-    found = opened(folder, "new.tflite").windows(audio)
-    np.testing.assert_allclose(found, expected, atol=2e-4)
+    result = opened(folder, "new.tflite").windows(audio)
+    np.testing.assert_allclose(result, expected, atol=2e-4)
 
 
 def test_audio_at_another_rate_and_old_features(made: tuple[Path, dict[str, Any]]) -> None:
@@ -138,8 +138,8 @@ def test_beam_search_with_a_language_model(made: tuple[Path, dict[str, Any]]) ->
     path = Path(__file__).parent / "data" / "tiny.kenlm"
     model = dc.read_language_model(path)
     expected = dc.ctc_beam(probabilities, files.ALPHABET, blank=-1, language_model=model, alpha=0.1, beta=3, width=9)
-    for given in (model, path, str(path)):
-        system = opened(folder, "new.tflite", language_model=given, alpha=0.1, beta=3, width=9)
+    for language_model in (model, path, str(path)):
+        system = opened(folder, "new.tflite", language_model=language_model, alpha=0.1, beta=3, width=9)
         assert system.run([audio])[0].output == expected
     assert expected
     assert set(expected.split()) <= set(model.words)
@@ -178,11 +178,11 @@ def test_what_cannot_be_is_refused(tf: Any, made: tuple[Path, dict[str, Any]], t
                 dc.DeepSpeechSystem(broken)
     with tf.Graph().as_default() as graph:
         v1 = tf.compat.v1
-        given = v1.placeholder(tf.float32, [1, 16, 19, 26], "input_node")
+        fed = v1.placeholder(tf.float32, [1, 16, 19, 26], "input_node")
         v1.placeholder(tf.int32, [1], "input_lengths")
         for part in "ch":
             v1.placeholder(tf.float32, [1, 8], f"previous_state_{part}")
-        tf.identity(given, name="logits")
+        tf.identity(fed, name="logits")
         (tmp_path / "dense.pb").write_bytes(graph.as_graph_def().SerializeToString())
         tf.raw_ops.ReadFile(filename="secret")
         (tmp_path / "reader.pb").write_bytes(graph.as_graph_def().SerializeToString())

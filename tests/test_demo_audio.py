@@ -58,10 +58,10 @@ def test_profile_has_ten_to_fifteen_minutes(profile: dc.Corpus) -> None:
 
 
 def test_texts_are_our_own_and_no_seed_is_profiled(seeds: dc.Corpus, profile: dc.Corpus) -> None:
-    said = {sample.text for sample in seeds}
-    assert said <= set(SENTENCES)
-    assert len(said) == len(seeds)
-    assert said.isdisjoint(sample.text for sample in profile)
+    message = {sample.text for sample in seeds}
+    assert message <= set(SENTENCES)
+    assert len(message) == len(seeds)
+    assert message.isdisjoint(sample.text for sample in profile)
 
 
 def test_all_of_it_is_small() -> None:
@@ -93,8 +93,8 @@ def test_no_sentence_is_in_the_texts_of_training(shared: Path) -> None:
 def test_occurring_finds_sentences_within_lines_and_across_them(tmp_path: Path) -> None:
     path = tmp_path / "book.txt"
     path.write_text("He said: 'Don't leave\nthe knife near the edge!' A spider's web.")
-    given = ["don't leave the knife near the edge", "a spider", "spider's web", "knife"]
-    assert demo_audio.occurring(given, path) == [given[0], given[2], given[3]]
+    sentences = ["don't leave the knife near the edge", "a spider", "spider's web", "knife"]
+    assert demo_audio.occurring(sentences, path) == [sentences[0], sentences[2], sentences[3]]
 
 
 def test_opus_gives_the_same_bytes_and_whole_pages() -> None:
@@ -111,14 +111,14 @@ def test_choice_spreads_over_voices_and_takes_each_sentence_once() -> None:
     rng = np.random.default_rng(0)
     tried = [demo_audio.Said(f"text {n}", voice, b"") for n in range(200) for voice in demo_audio.VOICES]
     perfect = [bool(right) for right in rng.random(len(tried)) < 0.5]
-    right = {(said.text, said.voice) for said, is_right in zip(tried, perfect, strict=True) if is_right}
+    right = {(message.text, message.voice) for message, is_right in zip(tried, perfect, strict=True) if is_right}
     chosen = demo_audio.choose(np.random.default_rng(1), tried, perfect)
     assert chosen == demo_audio.choose(np.random.default_rng(1), tried, perfect)
-    assert sum((said.text, said.voice) in right for said in chosen) == demo_audio.PERFECT
-    assert len({said.text for said in chosen}) == len(chosen) == demo_audio.PERFECT + demo_audio.IMPERFECT
-    right_ones = [said for said in chosen if (said.text, said.voice) in right]
-    by_text = Counter(said.text for said, is_right in zip(tried, perfect, strict=True) if is_right)
-    left = {said.text for said in tried} - {said.text for said in chosen}
-    assert max(by_text[said.text] for said in right_ones) <= min(by_text[text] for text in left)
-    counts = Counter(said.voice for said in chosen)
+    assert sum((message.text, message.voice) in right for message in chosen) == demo_audio.PERFECT
+    assert len({message.text for message in chosen}) == len(chosen) == demo_audio.PERFECT + demo_audio.IMPERFECT
+    right_ones = [message for message in chosen if (message.text, message.voice) in right]
+    by_text = Counter(message.text for message, is_right in zip(tried, perfect, strict=True) if is_right)
+    left = {message.text for message in tried} - {message.text for message in chosen}
+    assert max(by_text[message.text] for message in right_ones) <= min(by_text[text] for text in left)
+    counts = Counter(message.voice for message in chosen)
     assert max(counts.values()) - min(counts.values()) <= 4

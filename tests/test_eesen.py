@@ -354,7 +354,7 @@ def test_posteriors_are_those_of_eesens_programs(shared: Path, name: str) -> Non
     expected, same = (dc.read_corpus(folder / f"{each}.ark")[0].input for each in ("post", "post_par"))
     system = dc.EesenSystem(folder / name)
     features = dc.read_corpus(folder / "feats.ark")[0].input
-    for given in (features, dc.Audio.read(folder / "a.wav"), dc.read_corpus(folder / "fbank.ark")[0].input):
-        (run,) = system.run([given])
+    for source in (features, dc.Audio.read(folder / "a.wav"), dc.read_corpus(folder / "fbank.ark")[0].input):
+        (run,) = system.run([source])
         np.testing.assert_allclose(run.output, expected, atol=1e-5)  # type: ignore[arg-type]
         np.testing.assert_allclose(run.output, same, atol=1e-5)  # type: ignore[arg-type]

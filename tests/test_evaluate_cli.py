@@ -56,8 +56,8 @@ def there(sounds: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def evaluate(line: str, *, output: str = "results") -> Result:
-    given = f"--system evaluated.py:system --data test --train train -o {output}"
-    return CliRunner().invoke(main, ["evaluate", *line.split(), *given.split()])
+    options = f"--system evaluated.py:system --data test --train train -o {output}"
+    return CliRunner().invoke(main, ["evaluate", *line.split(), *options.split()])
 
 
 def refused(line: str, **options: str) -> str:
@@ -113,15 +113,15 @@ def test_the_same_command_gives_the_same_files(sounds: Path) -> None:
 
 def test_ctrl_c_and_on(sounds: Path) -> None:
     """Two processes at work are interrupted, and the same command goes on from there."""
-    given = "--system evaluated.py:system --data test --train train --seeds 12 --mutants 120 --jobs 2 -o stopped"
-    command = [sys.executable, "-m", "deepcruiser", "evaluate", "rq1", *given.split()]
+    options = "--system evaluated.py:system --data test --train train --seeds 12 --mutants 120 --jobs 2 -o stopped"
+    command = [sys.executable, "-m", "deepcruiser", "evaluate", "rq1", *options.split()]
     with subprocess.Popen(command, cwd=sounds, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         while len(list((sounds / "stopped" / "work").glob("*.batch"))) < 5 and process.poll() is None:
             time.sleep(0.05)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130, said
-    assert "Interrupted. Everything run so far is saved. Resume with: python -m deepcruiser evaluate rq1" in said
+        _, message = process.communicate(timeout=60)
+    assert process.returncode == 130, message
+    assert "Interrupted. Everything run so far is saved. Resume with: python -m deepcruiser evaluate rq1" in message
     known = {path: path.stat().st_mtime_ns for path in (sounds / "stopped" / "work").glob("*.batch")}
     assert 5 <= len(known) < 12 * 8
     assert evaluate("rq1 --seeds 12 --mutants 120 --jobs 1", output="stopped").exit_code == 0
@@ -133,8 +133,8 @@ def test_ctrl_c_and_on(sounds: Path) -> None:
 def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "--seeds 100 is too large: only 12 of the 12 inputs are readable; use --seeds 12" in refused("rq1")
     assert "two seeds have the id '00'" in refused("rq2 --seeds 5 --data test/wrong.tsv", output="wrong")
-    given = ["evaluate", "rq2", "--seeds", "5", "--system", "evaluated.py:system", "--train", "train", "-o", "wrong"]
-    result = CliRunner().invoke(main, [*given, "--data", "test/wrong.tsv"])
+    options = ["evaluate", "rq2", "--seeds", "5", "--system", "evaluated.py:system", "--train", "train", "-o", "wrong"]
+    result = CliRunner().invoke(main, [*options, "--data", "test/wrong.tsv"])
     assert result.exit_code == 2
     assert "--seeds 5 is too large: only 0 of the 12 inputs are answered without an error; give other" in result.stderr
     assert evaluate("configurations", output="mine").exit_code == 0

@@ -120,10 +120,10 @@ def test_items_are_drawn_by_name_and_long_recordings_cut() -> None:
             self.input = dc.Audio(np.zeros(int(seconds * 16_000), np.float32), 16_000)
 
     data = [Named("noise", 17), Named("a", 3), Named("b", 9, "too long"), Named("c", 1)]
-    found = items(data, longest=7, limit=99, seed=0)
-    assert {item.name for item in found} == {"noise:0", "noise:1", "noise:2", "a", "c"}
-    assert {item.cluster for item in found} == {"noise", "a", "c"}
-    assert [item.name for item in items(data[::-1], longest=7, limit=99, seed=0)] == [item.name for item in found]
+    result = items(data, longest=7, limit=99, seed=0)
+    assert {item.name for item in result} == {"noise:0", "noise:1", "noise:2", "a", "c"}
+    assert {item.cluster for item in result} == {"noise", "a", "c"}
+    assert [item.name for item in items(data[::-1], longest=7, limit=99, seed=0)] == [item.name for item in result]
     assert len(items(data, longest=7, limit=2, seed=0)) == 2
     assert speaker("1272-128104-0003") == "1272"
     assert speaker("sample-000003") == "sample-000003"

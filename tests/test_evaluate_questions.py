@@ -90,8 +90,8 @@ def test_rq1_is_what_one_finds_with_sets(folder: Path) -> None:
         seed, mutant = system.run([seeds[row["seed"]], change(seeds[row["seed"]])])
         assert row["score"] == (seed.output != mutant.output)
         for m, model in models.items():
-            found = tuple(row[f"{kind} M{{3,{m}}}"] for kind in ("states", "basic", "transitions"))
-            assert found == plain_index(model, seed.traced, mutant.traced)
+            result = tuple(row[f"{kind} M{{3,{m}}}"] for kind in ("states", "basic", "transitions"))
+            assert result == plain_index(model, seed.traced, mutant.traced)
     for line in answer.tables[0].rows:
         assert sum(value for name, value in line.items() if "-" in name) == pytest.approx(1)
     coarse, fine = (np.mean([row[f"states M{{3,{m}}}"] for row in rows]) for m in GRIDS)
@@ -132,23 +132,23 @@ def test_a_campaign_of_rq3_is_one_of_fuzz(
     from deepcruiser.evaluate.campaigns import Arm
 
     with Pool(load(folder)) as pool:
-        found = compare(pool, **CAMPAIGNS)
-        names = list(dict.fromkeys(event["seed"] for c in found.by_arm[found.none] for event in c["ran"]))
+        result = compare(pool, **CAMPAIGNS)
+        names = list(dict.fromkeys(event["seed"] for c in result.by_arm[result.none] for event in c["ran"]))
     chosen = dc.Guide.of(guide)
     arm = Arm(chosen.criteria[0].name, 12, chosen.keep, select, pick)
     order = [load(folder).seeds, np.random.default_rng(0).permutation(24)]
     by_name = {seed.id: seed for seed in toy.seeds(24)}
-    given = [by_name[list(order[0])[i]] for i in order[1][:10]]  # type: ignore[index]
-    assert {seed.id for seed in given} >= set(names)
+    picked = [by_name[list(order[0])[i]] for i in order[1][:10]]  # type: ignore[index]
+    assert {seed.id for seed in picked} >= set(names)
     model = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True).abstract(12)
-    for number, campaign in enumerate(found.by_arm[arm]):
+    for number, campaign in enumerate(result.by_arm[arm]):
         history: list[tuple[float, float]] = []
 
         def watch(status: Status, history: list[tuple[float, float]] = history) -> None:
             history.append((status.state.coverages[0].value, status.state.executed[0].value))
 
         options: dict[str, Any] = {"guide": guide, "select": select, "pick": pick, "seed": number, "runs": 64}
-        fuzzed = toy.campaign(tmp_path / str(number), given, model=model, watch=watch, **options)
+        fuzzed = toy.campaign(tmp_path / str(number), picked, model=model, watch=watch, **options)
         points = campaign["history"]
         assert [(point["queue"][place], point["executed"][place]) for point in points] == history
         assert sum(run["outcome"] == "failed" for run in campaign["ran"]) == len(fuzzed.failed)
@@ -183,9 +183,9 @@ def test_rq4_counts_distinct_failures() -> None:
         {"seed": "c", "outcome": "dropped", "reason": "", "score": 0.0, "errors": []},
         {"seed": "c", "outcome": "rejected", "reason": "too long", "score": 0.0, "errors": []},
     ]
-    found = {"ran": ran}
-    assert (failures(found), distinct(found), failing_seeds(found)) == (4, 3, 2)
-    assert (mean_score(found), rejected(found)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))  # type: ignore[comparison-overlap]
+    result = {"ran": ran}
+    assert (failures(result), distinct(result), failing_seeds(result)) == (4, 3, 2)
+    assert (mean_score(result), rejected(result)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))  # type: ignore[comparison-overlap]
 
 
 def test_rq4_shares_the_campaigns_of_rq3(folder: Path) -> None:
@@ -270,18 +270,18 @@ def test_campaigns_of_minutes_stop_when_their_runs_took_as_long(folder: Path) ->
 
     with Pool(load(folder)) as pool:
         by_runs = compare(pool, **CAMPAIGNS)
-        some = [found for several in by_runs.by_arm.values() for found in several]
-        seconds = sorted(sum(found["seconds"].values()) for found in some)[len(some) // 2] / 2
+        some = [result for several in by_runs.by_arm.values() for result in several]
+        seconds = sorted(sum(result["seconds"].values()) for result in some)[len(some) // 2] / 2
         shorter = compare(pool, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
         again = compare(pool, **{**CAMPAIGNS, "budget": Budget(64, seconds / 60)})
     assert shorter.by_arm == again.by_arm, "the seconds are those of the first time"
     lengths = set()
     for arm, several in shorter.by_arm.items():
-        for found, whole in zip(several, by_runs.by_arm[arm], strict=True):
-            took = list(found["seconds"].values())
-            lengths.add(len(found["ran"]))
-            assert found["ran"] == whole["ran"][: len(found["ran"])], "the same campaign, cut short"
-            assert len(found["ran"]) == 64 or sum(took) >= seconds > sum(took[:-1])
+        for result, whole in zip(several, by_runs.by_arm[arm], strict=True):
+            took = list(result["seconds"].values())
+            lengths.add(len(result["ran"]))
+            assert result["ran"] == whole["ran"][: len(result["ran"])], "the same campaign, cut short"
+            assert len(result["ran"]) == 64 or sum(took) >= seconds > sum(took[:-1])
     assert min(lengths) < 64
     assert f"campaigns of 64 runs or {seconds / 60:g} minutes, which differ" in shorter.how
 

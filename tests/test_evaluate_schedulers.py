@@ -47,8 +47,8 @@ def test_holm(values: list[float]) -> None:
     assert holm(values) == pytest.approx(expected.tolist())
 
 
-def test_a_matched_campaign_has_the_changes_and_the_severity_of_the_other(found: Campaigns) -> None:
-    learned, matched = (found.by_arm[arm] for arm in list(found.by_arm)[:2])
+def test_a_matched_campaign_has_the_changes_and_the_severity_of_the_other(result: Campaigns) -> None:
+    learned, matched = (result.by_arm[arm] for arm in list(result.by_arm)[:2])
     for one, other in zip(learned, matched, strict=True):
         assert len(one["ran"]) == len(other["ran"]) == 64
         recipes = [[(run["changes"], run["severity"]) for run in campaign["ran"]] for campaign in (one, other)]
@@ -57,12 +57,12 @@ def test_a_matched_campaign_has_the_changes_and_the_severity_of_the_other(found:
     assert learned != matched
 
 
-def test_a_campaign_of_the_arm_learned_is_one_of_fuzz(found: Campaigns, tmp_path: Path) -> None:
+def test_a_campaign_of_the_arm_learned_is_one_of_fuzz(result: Campaigns, tmp_path: Path) -> None:
     order = np.random.default_rng(0).permutation(24)[:10]
     seeds = [toy.seeds(24)[i] for i in order]
     model = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True).abstract(12)
     fuzzed = toy.campaign(tmp_path, seeds, model=model, seed=1, severity=3.0)
-    campaign = found.by_arm[next(iter(found.by_arm))][1]
+    campaign = result.by_arm[next(iter(result.by_arm))][1]
     assert [run["outcome"] for run in campaign["ran"]] == [run.outcome for run in fuzzed.runs]
     assert [run["changes"] for run in campaign["ran"]] == [
         len(fuzzed.tests[run.parent].recipe) + len(run.changes) for run in fuzzed.runs

@@ -80,11 +80,11 @@ def test_rank_test_by_brute_force(first: list[int], second: list[int]) -> None:
         a, b = values[: len(first)], values[len(first) :]
         return sum((x > y) + (x == y) / 2 for x in a for y in b) / (len(a) * len(b))
 
-    found = mann_whitney(first, second)
+    result = mann_whitney(first, second)
     here = superiority((*first, *second))
     every = [superiority(order) for order in permutations((*first, *second))]
-    assert found.superiority == pytest.approx(here)
-    assert found.p == pytest.approx(np.mean([abs(each - 0.5) >= abs(here - 0.5) - 1e-9 for each in every]))
+    assert result.superiority == pytest.approx(here)
+    assert result.p == pytest.approx(np.mean([abs(each - 0.5) >= abs(here - 0.5) - 1e-9 for each in every]))
 
 
 def test_rank_test_is_that_of_scipy_without_ties() -> None:
@@ -106,10 +106,10 @@ def test_median_lies_between_two_of_the_values() -> None:
 
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=40))
 def test_interval_of_the_median_is_that_of_scipys_quantile_test(values: list[int]) -> None:
-    found = median(values)
+    result = median(values)
     interval = stats.quantile_test(values, p=0.5).confidence_interval(0.9)
-    if found.confidence >= 0.9:
-        assert (found.low, found.high) == (interval.low, interval.high)
+    if result.confidence >= 0.9:
+        assert (result.low, result.high) == (interval.low, interval.high)
     else:  # scipy has no interval for so few values
-        assert (found.low, found.high) == (min(values), max(values))
+        assert (result.low, result.high) == (min(values), max(values))
         assert len(values) < 5

@@ -83,47 +83,47 @@ def test_after_an_interruption_it_goes_on(tmp_path: Path, question: Any, options
     while True:
         try:
             with Pool(parts.load(tmp_path / "parts")) as pool:
-                found = question(pool, **options)
+                result = question(pool, **options)
                 break
         except KeyboardInterrupt:
             interruptions += 1
             assert not list((tmp_path / "parts" / "work").glob(".*")), "a file was left half written"
     assert interruptions > 2
-    assert found.data.rows == expected.data.rows
+    assert result.data.rows == expected.data.rows
     assert parts.inputs == whole.inputs, "a batch was run twice"
 
 
 def test_the_same_batch_is_shared_by_campaigns(tmp_path: Path) -> None:
     system = Counting()
     with Pool(system.load(tmp_path)) as pool:
-        found = compare(pool, **FEW)
-        assert found.total_runs == 32 * 15
+        result = compare(pool, **FEW)
+        assert result.total_runs == 32 * 15
         # The first two batches of campaigns with one random number are drawn before anything is known of the guide.
-        uniform = [arm for arm in found.by_arm if arm.select == arm.pick == "uniform"]
-        assert system.inputs < found.total_runs - 2 * 16 * (len(uniform) - 1) + 64
+        uniform = [arm for arm in result.by_arm if arm.select == arm.pick == "uniform"]
+        assert system.inputs < result.total_runs - 2 * 16 * (len(uniform) - 1) + 64
         before = system.inputs
         compare(pool, **FEW)
         assert system.inputs == before
 
 
 def test_progress_is_told(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
+    reported: list[tuple[str, int, int]] = []
 
     def watch(progress: Progress) -> None:
-        told.append((progress.stage, progress.done, progress.total))
+        reported.append((progress.stage, progress.done, progress.total))
 
     with Pool(load(tmp_path), watch=watch) as pool:
         rq1(pool, **SMALL)
-    assert told[-1] == ("running mutants", 100, 100)
-    assert {stage for stage, _, _ in told} == {"running seeds", "running mutants"}
+    assert reported[-1] == ("running mutants", 100, 100)
+    assert {stage for stage, _, _ in reported} == {"running seeds", "running mutants"}
 
 
 def test_crashes_are_noted_and_not_compared(tmp_path: Path) -> None:
     with Pool(load(tmp_path, system=Crashing())) as pool:
         answer = rq1(pool, **SMALL)
-        found = compare(pool, **FEW)
+        result = compare(pool, **FEW)
     assert 0 < len(answer.data.rows) < 100
-    reasons = {run["reason"] for several in found.by_arm.values() for each in several for run in each["ran"]}
+    reasons = {run["reason"] for several in result.by_arm.values() for each in several for run in each["ran"]}
     assert "crash" in reasons
 
 
@@ -147,7 +147,7 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         ({"seed": 1}, "was started with different settings: seed (was 0, is 1)"),
         ({"oracle": dc.WordErrorRate()}, "different settings: oracle"),
@@ -158,11 +158,11 @@ def test_damage_is_noticed(tmp_path: Path) -> None:
         ({"oracle": dc.SpanDisagreement()}, "compares answers with texts or labels"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+def test_what_does_not_fit_is_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     load(tmp_path)
     with pytest.raises(dc.DeepCruiserError) as raised:
         load(tmp_path, **options)
-    assert said in str(raised.value)
+    assert message in str(raised.value)
 
 
 def test_more_seeds_than_there_are(tmp_path: Path) -> None:

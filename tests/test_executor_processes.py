@@ -97,29 +97,29 @@ def running(script: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
 def until(process: subprocess.Popen[str], runs: int) -> list[str]:
     """What a process prints until it has done `runs` runs."""
     assert process.stdout is not None
-    said = []
+    message = []
     for line in process.stdout:
-        said.append(line.strip())
+        message.append(line.strip())
         if line.split()[0].isdecimal() and int(line.split()[0]) >= runs:
-            return said
-    raise AssertionError("\n".join(said))
+            return message
+    raise AssertionError("\n".join(message))
 
 
 def test_a_script_with_workers_interrupted_resumed_and_killed(tmp_path: Path) -> None:
     script, folder = tmp_path / "script.py", tmp_path / "campaign"
     script.write_text(SCRIPT)
     with running(script, folder) as process:
-        said = until(process, 20)
-        assert [line for line in said if not line[0].isdigit()] == ["begun"], "workers ran the script again"
+        message = until(process, 20)
+        assert [line for line in message if not line[0].isdigit()] == ["begun"], "workers ran the script again"
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers as well
         rest, _ = process.communicate(timeout=60)
         *lines, stopped = rest.splitlines()
         assert (stopped, process.returncode) == ("interrupted", 0), rest
-        done = int((said + lines)[-1].split()[0])
+        done = int((message + lines)[-1].split()[0])
         assert kills.no_more(process.pid)
     assert len(dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS).runs) == done
     with running(script, folder) as process:
-        said += until(process, done + 20)
+        message += until(process, done + 20)
         with pytest.raises(dc.FileError, match="another process is writing to"):
             toy.campaign(folder, batch_size=4)
         read = dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS)
@@ -127,8 +127,10 @@ def test_a_script_with_workers_interrupted_resumed_and_killed(tmp_path: Path) ->
         os.kill(process.pid, signal.SIGKILL)
         rest, _ = process.communicate(timeout=60)
         assert kills.no_more(process.pid), "the workers of a killed campaign live on"
-    told = {int(number) for line in said + rest.splitlines() if line[:1].isdecimal() for number in line.split()[1:]}
-    assert kills.check(folder, told) >= len(told) > 0
+    reported = {
+        int(number) for line in message + rest.splitlines() if line[:1].isdecimal() for number in line.split()[1:]
+    }
+    assert kills.check(folder, reported) >= len(reported) > 0
     runs = len(dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS).runs)
     for path in (folder, tmp_path / "whole"):
         toy.campaign(path, batch_size=4, runs=runs + 8)
@@ -138,9 +140,9 @@ def test_a_script_with_workers_interrupted_resumed_and_killed(tmp_path: Path) ->
 def test_ten_kills() -> None:
     """The same as a command, for 200: python -m tests.quality.kills"""
     command = [sys.executable, "-W", "ignore", "-m", "tests.quality.kills", "--kills", "10", "--seed", "1"]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False)
-    assert found.returncode == 0, found.stdout + found.stderr
-    assert found.stdout.splitlines()[-1].startswith("10 kills in "), found.stdout
+    result = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1].startswith("10 kills in "), result.stdout
 
 
 def test_nothing_waits_for_workers_that_are_not_needed(tmp_path: Path) -> None:

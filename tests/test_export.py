@@ -170,8 +170,8 @@ def test_every_format_says_what_the_traces_did(seed: int, tmp_path: Path) -> Non
     assert {n for n in range(len(states)) if nodes[f"s{n}"]["end"] == "true"} == last
     assert {n for n in range(len(states)) if nodes[f"s{n}"]["no_way_out"] == "true"} == ends
     for n, times in enumerate(visits):
-        told = int(nodes[f"s{n}"]["visits"])
-        assert 1 <= told <= times if n in initial and len(initial) > 1 else told == times
+        reported = int(nodes[f"s{n}"]["visits"])
+        assert 1 <= reported <= times if n in initial and len(initial) > 1 else reported == times
     assert len(edges) == len(plain.counts)
     for (s, x, t), count in plain.counts.items():
         wanted = {"input": str(x), "count": str(count), "probability": repr(choices[number[s], action(x)][number[t]])}

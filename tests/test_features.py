@@ -98,10 +98,10 @@ def test_frames_and_their_number(samples: int, padding: Any, window: int, step: 
     for frame in range(count):
         cut = [sample(first + frame * step + n) for n in range(window)]
         expected.append(np.log(np.maximum(np.abs(np.fft.rfft(cut, 64)) ** 2, 1e-10)))
-    found = front(sound)
-    assert found.shape == (count, 33)
+    result = front(sound)
+    assert result.shape == (count, 33)
     if count:
-        np.testing.assert_allclose(np.exp(found), np.exp(expected), atol=1e-9)
+        np.testing.assert_allclose(np.exp(result), np.exp(expected), atol=1e-9)
 
 
 def test_log_mel_is_its_formula() -> None:
@@ -110,9 +110,9 @@ def test_log_mel_is_its_formula() -> None:
     mel = [2595 * math.log10(1 + hz / 700) for hz in (20, 7600)]
     corners = [700 * (10 ** ((mel[0] + (mel[1] - mel[0]) * i / 81) / 2595) - 1) for i in range(82)]
     padded = np.concatenate([np.zeros(256), sound, np.zeros(256)])
-    found = RECOGNISER(sound)
-    assert len(found) == 9000 // 160 + 1
-    for frame in (0, 7, 30, len(found) - 1):
+    result = RECOGNISER(sound)
+    assert len(result) == 9000 // 160 + 1
+    for frame in (0, 7, 30, len(result) - 1):
         cut = padded[frame * 160 + 56 :][:400] * np.hanning(400)
         power = np.abs(np.fft.rfft(cut, 512)) ** 2
         for band in (0, 1, 40, 79):
@@ -124,17 +124,17 @@ def test_log_mel_is_its_formula() -> None:
                     total += power[place] * (hz - low) / (peak - low)
                 elif peak < hz < high:
                     total += power[place] * (high - hz) / (high - peak)
-            assert found[frame, band] == pytest.approx(math.log(max(total, 1e-10)), abs=1e-8)
+            assert result[frame, band] == pytest.approx(math.log(max(total, 1e-10)), abs=1e-8)
 
 
 def test_deepspeech_is_tensorflows_mfcc() -> None:
     """TensorFlow's spectrogram and Mfcc as its kernels go about it, from the periodic window to the cosines."""
     sound = speech().astype(np.float64)
-    found = dc.MFCC.deepspeech()(sound)
-    assert found.shape == ((9000 - 512) // 320 + 1, 26)
+    result = dc.MFCC.deepspeech()(sound)
+    assert result.shape == ((9000 - 512) // 320 + 1, 26)
     low, high = (1127 * math.log1p(hz / 700) for hz in (20, 8000))
     centres = [low + (high - low) / 41 * (i + 1) for i in range(41)]
-    for frame in (0, 5, len(found) - 1):
+    for frame in (0, 5, len(result) - 1):
         cut = [sound[frame * 320 + n] * (0.5 - 0.5 * math.cos(2 * math.pi * n / 512)) for n in range(512)]
         magnitude = np.abs(np.fft.rfft(cut))
         bands = [0.0] * 40
@@ -150,7 +150,7 @@ def test_deepspeech_is_tensorflows_mfcc() -> None:
         logs = [math.log(max(band, 1e-12)) for band in bands]
         for n in range(26):
             total = sum(math.sqrt(2 / 40) * math.cos(n * math.pi / 40 * (j + 0.5)) * logs[j] for j in range(40))
-            assert found[frame, n] == pytest.approx(total, abs=1e-8)
+            assert result[frame, n] == pytest.approx(total, abs=1e-8)
 
 
 def test_deepspeech_against_tensorflow_itself() -> None:
@@ -169,8 +169,8 @@ def test_librosa_preset_is_librosa(padding: Any) -> None:
     sound = speech()
     mode = "constant" if padding == "zeros" else "reflect"
     expected = librosa.feature.mfcc(y=sound, sr=16000, n_mfcc=12, n_fft=2048, hop_length=512, pad_mode=mode)
-    found = dc.MFCC.librosa(rate=16000, coefficients=12, padding=padding)(sound)
-    np.testing.assert_allclose(found, expected.T, atol=1e-3)  # of values up to 600, in librosa's single precision
+    result = dc.MFCC.librosa(rate=16000, coefficients=12, padding=padding)(sound)
+    np.testing.assert_allclose(result, expected.T, atol=1e-3)  # of values up to 600, in librosa's single precision
 
 
 def test_librosa_preset_is_its_formula() -> None:
@@ -231,9 +231,9 @@ def test_spectral_density_is_scipys() -> None:
     _, _, density = signal.spectrogram(
         sound, 16000, window=np.hanning(320), nperseg=320, noverlap=160, detrend=False, scaling="density"
     )
-    found = dc.LogSpectrogram.ba_dls()(sound)
-    assert found.shape[1] == 161
-    np.testing.assert_allclose(found, np.log(density.T + 1e-14), atol=1e-8)
+    result = dc.LogSpectrogram.ba_dls()(sound)
+    assert result.shape[1] == 161
+    np.testing.assert_allclose(result, np.log(density.T + 1e-14), atol=1e-8)
 
 
 def test_context_is_the_neighbours_with_zeros_beyond_the_ends() -> None:
@@ -257,8 +257,8 @@ def test_gradients_flow_through_to_the_samples() -> None:
 
 def test_audio_is_resampled_and_nothing_gives_no_frames() -> None:
     sound = dc.Audio(speech(), 8000)
-    found = dc.LogMel()(sound)
-    np.testing.assert_array_equal(found, dc.LogMel()(sound.resample(16000).samples))
+    result = dc.LogMel()(sound)
+    np.testing.assert_array_equal(result, dc.LogMel()(sound.resample(16000).samples))
     assert dc.LogMel()(np.zeros(0, np.float32)).shape == (0, 80)
     assert np.isfinite(RECOGNISER(np.zeros(0, np.float32))).all()
     assert np.isfinite(dc.MFCC.librosa()(np.zeros((2, 1), np.float32))).all()
@@ -340,12 +340,12 @@ def test_kaldi_features_take_their_steps_in_order(order: Any, samples: int) -> N
     expected = features.fbank(sound.astype(np.float64))
     for step in order:
         expected = steps_by_hand(expected, step) if len(expected) else expected
-    found = features(sound)
-    assert found.shape == (len(expected), features.size)
-    assert found.dtype == np.float32
+    result = features(sound)
+    assert result.shape == (len(expected), features.size)
+    assert result.dtype == np.float32
     if len(expected):
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-    np.testing.assert_allclose(features(features.fbank(sound)), found, atol=1e-3)
+        np.testing.assert_allclose(result, expected, atol=1e-4)
+    np.testing.assert_allclose(features(features.fbank(sound)), result, atol=1e-3)
 
 
 def test_a_speakers_statistics_normalise_the_speakers_recordings() -> None:

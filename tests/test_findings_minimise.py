@@ -103,10 +103,10 @@ def test_the_command(tmp_path: Path) -> None:
     command += ["--model", str(tmp_path / "asr.model"), "--criterion", "BSCov,BTCov"]
     result = runner.invoke(main, [*command, "-o", str(tmp_path / "few.jsonl"), "--json"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.stdout)
-    chosen = [each["id"] for each in found["tests"]]
-    assert found["of"] == 4
-    assert found["tests"][-1]["coverage"] == {"BSCov": 1.0, "BTCov": 1.0}, "they are what the model was made of"
+    outcome = json.loads(result.stdout)
+    chosen = [each["id"] for each in outcome["tests"]]
+    assert outcome["of"] == 4
+    assert outcome["tests"][-1]["coverage"] == {"BSCov": 1.0, "BTCov": 1.0}, "they are what the model was made of"
     assert [sample.path.stem for sample in dc.read_corpus(tmp_path / "few.jsonl")] == chosen
     plain = runner.invoke(main, command)
     assert plain.exit_code == 0

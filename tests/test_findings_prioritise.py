@@ -83,9 +83,9 @@ def test_a_random_order_has_half_the_area_on_average() -> None:
     fails = [True, False, False, True, False]
 
     def area(order: Sequence[bool]) -> float:
-        found = Priorities("doubt", tuple(Ranked(str(i), 0.0, None, fail) for i, fail in enumerate(order))).area
-        assert found is not None
-        return found
+        result = Priorities("doubt", tuple(Ranked(str(i), 0.0, None, fail) for i, fail in enumerate(order))).area
+        assert result is not None
+        return result
 
     assert mean(area(order) for order in itertools.permutations(fails)) == pytest.approx(0.5)
     assert area(sorted(fails, reverse=True)) == max(area(order) for order in itertools.permutations(fails))
@@ -106,10 +106,10 @@ def test_the_command(tmp_path: Path) -> None:
     command = f"prioritise --system brackets --data brackets --model {tmp_path}/b.model --by novelty --disagreement"
     result = CliRunner().invoke(main, [*command.split(), "--json"])
     assert result.exit_code == 0, result.output
-    found: dict[str, Any] = json.loads(result.stdout)
-    assert found["by"] == "novelty"
-    assert len(found["order"]) == len(found["curve"]) == 50
-    values = [each["novelty"] for each in found["order"]]
+    outcome: dict[str, Any] = json.loads(result.stdout)
+    assert outcome["by"] == "novelty"
+    assert len(outcome["order"]) == len(outcome["curve"]) == 50
+    values = [each["novelty"] for each in outcome["order"]]
     assert values == sorted(values, reverse=True)
     plain = CliRunner().invoke(main, command.split())
     assert plain.exit_code == 0

@@ -224,8 +224,8 @@ def test_another_failure_is_not_the_same() -> None:
         failed(2, (Shift(9), Shift(-3))),
         failed(3, (Shift(5), Shift(4)), "KeyError: 7", "crash"),
     ]
-    found, _ = shrunk(Crashing(4), tests)
-    by_number = {each.number: each for each in found}
+    result, _ = shrunk(Crashing(4), tests)
+    by_number = {each.number: each for each in result}
     assert by_number[1].recipe == (Shift(5), Shift(4)), "with one of them it is wrong, but does not crash"
     assert by_number[2].recipe == (Shift(9), Shift(-3)), "without the second it crashes"
     assert by_number[3].status == "no longer fails", "it crashes in another way"

@@ -62,9 +62,9 @@ def test_it_fails_on_the_network_that_it_was_made_from_and_passes_on_a_mended_on
 
 
 def test_a_suite_grows_and_keeps_what_it_has(suite: Suite, record: CampaignRecord, tmp_path: Path) -> None:
-    found = find(record).findings
+    result = find(record).findings
     before = {path.name: path.read_bytes() for path in suite.folder.iterdir()}
-    assert write_suite(suite.folder, record, found).cases[0].id == suite.cases[0].id
+    assert write_suite(suite.folder, record, result).cases[0].id == suite.cases[0].id
     assert {path.name: path.read_bytes() for path in suite.folder.iterdir()} == before
     worse = campaign(judges(tmp_path).worse, tmp_path / "worse")
     grown = write_suite(suite.folder, worse, find(worse).findings)
@@ -76,7 +76,7 @@ def test_a_suite_grows_and_keeps_what_it_has(suite: Suite, record: CampaignRecor
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "mine.txt").write_text("mine")
     with pytest.raises(dc.FileError, match="it has other files; use a new folder"):
-        write_suite(tmp_path / "notes", record, found)
+        write_suite(tmp_path / "notes", record, result)
 
 
 @pytest.mark.parametrize("suffix", [".json", ".txt"])

@@ -21,9 +21,9 @@ def test_every_form_is_read_from_an_archive_and_by_a_list(tmp_path: Path) -> Non
     assert [sample.id for sample in archive] == [f"utt-{form}" for form in FORMS]
     assert dc.read_corpus(tmp_path).samples == listed.samples
     for sample in [*archive, *listed[:-1]]:
-        found = sample.input
-        assert isinstance(found, np.ndarray)
-        np.testing.assert_allclose(found, values[sample.id], rtol=1e-6, atol=1e-6)
+        result = sample.input
+        assert isinstance(result, np.ndarray)
+        np.testing.assert_allclose(result, values[sample.id], rtol=1e-6, atol=1e-6)
         assert sample.text == {"utt-CM": "hello there", "utt-text": "bye"}.get(sample.id)
     np.testing.assert_array_equal(listed[-1].input, values["utt-float"][1:4])
 

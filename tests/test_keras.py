@@ -41,9 +41,9 @@ def sequences(rng: np.random.Generator, *lengths: int) -> list[Array]:
     return [rng.normal(0, 1, (length, SIZE)).astype(np.float32) for length in lengths]
 
 
-def close(found: Any, wanted: Array, at_most: float = 2e-6) -> bool:
-    found = np.asarray(found)
-    return found.shape == wanted.shape and float(np.abs(found - wanted).max(initial=0)) <= at_most
+def close(result: Any, wanted: Array, at_most: float = 2e-6) -> bool:
+    result = np.asarray(result)
+    return result.shape == wanted.shape and float(np.abs(result - wanted).max(initial=0)) <= at_most
 
 
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -263,8 +263,8 @@ def test_the_state_of_one_layer_starts_another(tmp_path: Path, rng: np.random.Ge
         model["config"]["layers"][3]["inbound_nodes"] = [node]
         path = write(tmp_path / "net.h5", model, weights)
         x, y = sequences(rng, 4, 6)
-        for given in ((x, y), {"b": y, "a": x}):
-            (run,) = dc.KerasSystem(path, features=lambda value: value).run([given])
+        for pair in ((x, y), {"b": y, "a": x}):
+            (run,) = dc.KerasSystem(path, features=lambda value: value).run([pair])
             before, _ = states("GRU", weights["encoder"], x, first["config"])
             assert close(np.asarray(run.traced.states)[0], before[-1])
             assert close(run.traced.inputs, y)

@@ -99,10 +99,10 @@ def test_a_function_of_ones_own_in_place_of_a_lambda(tmp_path: Path, x: Array) -
 
 
 def test_code_in_an_archive_runs_only_if_it_is_trusted(keras: Any, tmp_path: Path, x: Array) -> None:
-    given = keras.Input((None, SIZE))
-    first = keras.layers.Dense(7)(keras.layers.Dense(6)(given))
+    fed = keras.Input((None, SIZE))
+    first = keras.layers.Dense(7)(keras.layers.Dense(6)(fed))
     hidden = keras.layers.LSTM(UNITS, return_sequences=True, name="rnn")(first)
-    model = keras.Model(given, keras.layers.Lambda(lambda values: values * 2, name="double")(hidden))
+    model = keras.Model(fed, keras.layers.Lambda(lambda values: values * 2, name="double")(hidden))
     model.save(tmp_path / "net.keras")
     with pytest.raises(dc.InputError, match=r"layer 'double' is a Lambda.*output='rnn'"):
         dc.KerasSystem(tmp_path / "net.keras")
@@ -136,10 +136,10 @@ def test_the_same_word_means_what_it_meant_then(keras: Any, tmp_path: Path, x: A
 
 def test_a_model_is_left_as_it_was_found(keras: Any, x: Array) -> None:
     layers = keras.layers
-    given = keras.Input(batch_shape=(1, None, SIZE))
-    hidden = layers.Bidirectional(layers.GRU(UNITS, return_sequences=True), name="bi")(given)
+    fed = keras.Input(batch_shape=(1, None, SIZE))
+    hidden = layers.Bidirectional(layers.GRU(UNITS, return_sequences=True), name="bi")(fed)
     stack = layers.RNN([layers.LSTMCell(3), layers.LSTMCell(5)], stateful=True, name="stack")(hidden)
-    model = keras.Model(given, layers.Dense(2)(stack))
+    model = keras.Model(fed, layers.Dense(2)(stack))
     model(x[None])  # its state is no longer zeros
     before = [np.array(value.value.detach()) for value in keras.tree.flatten(model.get_layer("stack").states)]
     names = {key: set(vars(layer)) for key, layer in enumerate(model.layers)}
@@ -222,8 +222,8 @@ def unusable(folder: Path) -> dict[str, tuple[Path, str]]:
 
 
 def test_files_that_cannot_be_used(tmp_path: Path) -> None:
-    for path, said in unusable(tmp_path).values():
-        with pytest.raises(dc.FileError, match=said) as raised:
+    for path, message in unusable(tmp_path).values():
+        with pytest.raises(dc.FileError, match=message) as raised:
             dc.KerasSystem(path)
         assert str(path) in str(raised.value)
 
@@ -250,11 +250,14 @@ def test_a_missing_package_and_another_backend(tmp_path: Path, monkeypatch: pyte
     code += (
         "\nprint(os.environ.get('KERAS_BACKEND'), sys.modules.get('keras') and sys.modules['keras'].config.backend())"
     )
-    for backend, said in ((None, "there is no file 'net.h5'\nNone torch"), ("nonsense", "KERAS_BACKEND is 'nonsense'")):
+    for backend, message in (
+        (None, "there is no file 'net.h5'\nNone torch"),
+        ("nonsense", "KERAS_BACKEND is 'nonsense'"),
+    ):
         environment = {key: value for key, value in os.environ.items() if key != "KERAS_BACKEND"}
         environment |= {"KERAS_BACKEND": backend} if backend else {}
         result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-        assert said in result.stdout, result.stderr
+        assert message in result.stdout, result.stderr
 
 
 @pytest.mark.shared

@@ -27,35 +27,35 @@ def networks() -> Iterator[tuple[str, Any, tuple[int, ...] | None, dict[str, int
     from deepcruiser.systems.keras.recording import recurrent
 
     keras = import_keras()
-    layers, given = keras.layers, keras.Input((None, 5))
+    layers, fed = keras.layers, keras.Input((None, 5))
 
     def named(name: str, net: Any, shape: tuple[int, ...] | None, *steps: int) -> Any:
         return name, net, shape, dict(zip(dict(recurrent(net)), steps, strict=True))
 
-    front = layers.LeakyReLU()(layers.BatchNormalization()(layers.Conv1D(6, 3, strides=2, padding="same")(given)))
+    front = layers.LeakyReLU()(layers.BatchNormalization()(layers.Conv1D(6, 3, strides=2, padding="same")(fed)))
     both = layers.Bidirectional(layers.LSTM(4, return_sequences=True))(front)
-    yield named("subsampling", keras.Model(given, layers.Dense(3, activation="softmax")(both)), (9, 5), 5)
+    yield named("subsampling", keras.Model(fed, layers.Dense(3, activation="softmax")(both)), (9, 5), 5)
     for mode in ("sum", "ave", "mul"):
-        merged = layers.Bidirectional(layers.GRU(4, return_sequences=True), merge_mode=mode)(given)
-        yield named(mode, keras.Model(given, merged), (7, 5), 7)
-    one, other = layers.Bidirectional(layers.SimpleRNN(4, return_sequences=True), merge_mode=None)(given)
-    yield named("apart", keras.Model(given, layers.Add()([one, other])), (7, 5), 7)
-    output, h, c = layers.LSTM(4, return_state=True, return_sequences=True)(given)
-    yield named("handed on", keras.Model(given, layers.LSTM(4)(output, initial_state=[h, c])), (6, 5), 6, 6)
+        merged = layers.Bidirectional(layers.GRU(4, return_sequences=True), merge_mode=mode)(fed)
+        yield named(mode, keras.Model(fed, merged), (7, 5), 7)
+    one, other = layers.Bidirectional(layers.SimpleRNN(4, return_sequences=True), merge_mode=None)(fed)
+    yield named("apart", keras.Model(fed, layers.Add()([one, other])), (7, 5), 7)
+    output, h, c = layers.LSTM(4, return_state=True, return_sequences=True)(fed)
+    yield named("handed on", keras.Model(fed, layers.LSTM(4)(output, initial_state=[h, c])), (6, 5), 6, 6)
     words = keras.Input((None,))
     embedded = layers.SpatialDropout1D(0.2)(layers.Embedding(20, 6, mask_zero=True)(words))
     read = layers.Dense(1)(layers.Bidirectional(layers.LSTM(4))(embedded))
     yield named("words", keras.Model(words, read), None, 8)
     stack = layers.RNN([layers.GRUCell(3), layers.LSTMCell(4)], return_sequences=True)
-    yield named("cells", keras.Sequential([given, stack, layers.GlobalMaxPooling1D(), layers.Dense(2)]), (8, 5), 8)
+    yield named("cells", keras.Sequential([fed, stack, layers.GlobalMaxPooling1D(), layers.Dense(2)]), (8, 5), 8)
     video = keras.Input((4, 6, 6, 1))
     yield named("video", keras.Sequential([video, layers.ConvLSTM2D(2, 3), layers.Flatten()]), (4, 6, 6, 1), 4)
     frames = [layers.TimeDistributed(layers.Conv2D(2, 3)), layers.TimeDistributed(layers.Flatten())]
     yield named("frames", keras.Sequential([video, *frames, layers.GRU(5)]), (4, 6, 6, 1), 4)
     inner = keras.Sequential([keras.Input((None, 5)), layers.GRU(4, return_sequences=True)], name="encoder")
-    yield named("nested", keras.Sequential([given, inner, layers.LayerNormalization()]), (8, 5), 8)
-    hidden = layers.GRU(6, return_sequences=True, go_backwards=True)(layers.Masking()(given))
-    yield named("two outputs", keras.Model(given, [hidden, layers.Dense(3)(hidden)]), (8, 5), 8)
+    yield named("nested", keras.Sequential([fed, inner, layers.LayerNormalization()]), (8, 5), 8)
+    hidden = layers.GRU(6, return_sequences=True, go_backwards=True)(layers.Masking()(fed))
+    yield named("two outputs", keras.Model(fed, [hidden, layers.Dense(3)(hidden)]), (8, 5), 8)
     pair = [layers.LSTM(4), layers.RepeatVector(3), layers.LSTM(5, return_sequences=True)]
     yield named("repeated", keras.Sequential([keras.Input((7, 5)), *pair]), (7, 5), 7, 3)
 
@@ -69,16 +69,16 @@ def test_inputs_in_a_list_or_a_dictionary() -> None:
     one, other = keras.Input((None, 3), name="one"), keras.Input((None, 3), name="other")
     single = keras.layers.LSTM(4)(one)
     both = keras.layers.GRU(4)(keras.layers.Subtract()([one, other]))
-    for inputs, output, given in (
+    for inputs, output, fed in (
         ([one], single, x),
         ([one, other], both, (x, y)),
         ([other, one], both, (y, x)),
         ({"other": other, "one": one}, both, {"one": x, "other": y}),
     ):
         net = keras.Model(inputs, output)
-        (run,) = dc.KerasSystem(net).run([given])
-        values = list(given) if isinstance(given, tuple) else given
-        batch = keras.tree.map_structure(lambda value: torch.tensor(value)[None], [x] if given is x else values)
+        (run,) = dc.KerasSystem(net).run([fed])
+        values = list(fed) if isinstance(fed, tuple) else fed
+        batch = keras.tree.map_structure(lambda value: torch.tensor(value)[None], [x] if fed is x else values)
         np.testing.assert_allclose(run.output, net(batch, training=False).detach().numpy()[0], atol=1e-6)
 
 
@@ -93,8 +93,8 @@ def test_the_outputs_are_those_of_keras(suffix: str, tmp_path: Path) -> None:
         assert steps
         for layer, count in steps.items():
             _, run = dc.KerasSystem(tmp_path / f"net.{suffix}", layer).run([x, x])
-            found = run.output if isinstance(run.output, list) else [run.output]
-            for one, other in zip(found, wanted, strict=True):
+            result = run.output if isinstance(run.output, list) else [run.output]
+            for one, other in zip(result, wanted, strict=True):
                 assert np.allclose(one, other, atol=1e-6), name
             assert len(run.traced) == count, name
 

@@ -136,12 +136,12 @@ def test_wrong_use_says_what_is_needed(folder: Path, line: str, message: str) ->
 
 
 def test_cover_marks_unusual_inputs(folder: Path) -> None:
-    given = "--system watched.py:system --model a.model --data watched.py:live"
-    deepcruiser(f"monitor {given} --calibrate watched.py:clean -o a.monitor")
-    result = deepcruiser(f"cover {given} --monitor a.monitor")
+    options = "--system watched.py:system --model a.model --data watched.py:live"
+    deepcruiser(f"monitor {options} --calibrate watched.py:clean -o a.monitor")
+    result = deepcruiser(f"cover {options} --monitor a.monitor")
     assert result.exit_code == 0, result.output
     assert "of 34 inputs are unusual" in result.stdout
-    unusual = json.loads(deepcruiser(f"cover {given} --monitor a.monitor --json").stdout)["unusual"]
+    unusual = json.loads(deepcruiser(f"cover {options} --monitor a.monitor --json").stdout)["unusual"]
     assert {"30", "31", "32", "33"} <= set(unusual)
     assert f"{len(unusual)} of 34" in result.stdout
-    assert "unusual" not in json.loads(deepcruiser(f"cover {given} --json").stdout)
+    assert "unusual" not in json.loads(deepcruiser(f"cover {options} --json").stdout)

@@ -30,9 +30,9 @@ def test_the_nearest_sequences_are_those_of_a_double_loop(monkeypatch: pytest.Mo
         visited = cells(model, trace)[0][first : last + 1]
         middle, others = visited[len(visited) // 2], [cells(model, other)[0] for other in profiled]
         distances = [np.mean([min(plain.distance(a, b) for b in other) for a in set(visited)]) for other in others]
-        found = dc.nearest(profile, model, trace, steps=(first, last), count=9)
-        assert [neighbour.distance for neighbour in found] == pytest.approx(sorted(distances), abs=1e-12)
-        for neighbour in found:
+        result = dc.nearest(profile, model, trace, steps=(first, last), count=9)
+        assert [neighbour.distance for neighbour in result] == pytest.approx(sorted(distances), abs=1e-12)
+        for neighbour in result:
             other = others[int(neighbour.name)]
             assert neighbour.distance == pytest.approx(distances[int(neighbour.name)], abs=1e-12)
             to_middle = [plain.distance(middle, cell) for cell in other]

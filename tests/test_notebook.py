@@ -114,12 +114,12 @@ def test_plots_and_frames(tmp_path: Path) -> None:
 
 
 def test_findings_print_themselves(tmp_path: Path) -> None:
-    found = dc.find(toy.campaign(tmp_path / "a", runs=48))
-    counts, *lines = repr(found).splitlines()
-    assert counts.startswith(f"{found.failing_tests} failing tests, {len(found.findings)} finding")
-    assert lines == [f"  {finding.id}: {finding.title}" for finding in found.findings]
-    shown = Tags(found._repr_html_()).text
-    assert all(finding.title in shown for finding in found.findings[:5])
+    result = dc.find(toy.campaign(tmp_path / "a", runs=48))
+    counts, *lines = repr(result).splitlines()
+    assert counts.startswith(f"{result.failing_tests} failing tests, {len(result.findings)} finding")
+    assert lines == [f"  {finding.id}: {finding.title}" for finding in result.findings]
+    shown = Tags(result._repr_html_()).text
+    assert all(finding.title in shown for finding in result.findings[:5])
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,9 @@ def data(size: int = 4, lengths: tuple[int, ...] = LENGTHS) -> list[np.ndarray[A
     return [rng.standard_normal((length, size)).astype(np.float32) for length in lengths]
 
 
-def assert_same(found: list[dc.Run], expected: list[dc.Run], *, outputs: bool = True) -> None:
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+def assert_same(result: list[dc.Run], expected: list[dc.Run], *, outputs: bool = True) -> None:
+    assert len(result) == len(expected)
+    for one, other in zip(result, expected, strict=True):
         assert one.traced.states.shape == other.traced.states.shape
         np.testing.assert_allclose(one.traced.states, np.asarray(other.traced.states), atol=1e-4)
         np.testing.assert_allclose(one.traced.inputs, np.asarray(other.traced.inputs), atol=1e-4)

@@ -16,13 +16,13 @@ pytest.importorskip("onnxruntime")
 @pytest.mark.parametrize("name", ["silero_vad.onnx", "silero_vad_16k_op15.onnx"])
 def test_silero(shared: Path, tmp_path: Path, name: str) -> None:
     speech = shared / "speech"
-    said = run(
+    message = run(
         "silero",
         *(shared / "models" / "silero-vad" / name, speech / "common-voice", "--limit", 16, "--runs", 32),
         *("--noise", speech / "noise", "--spans-below", 0.97, "--output", tmp_path / "run"),
     )
-    runs, failed = numbers(r"(\d+) runs, (\d+) failed", said)
+    runs, failed = numbers(r"(\d+) runs, (\d+) failed", message)
     assert runs == 32
     assert failed > 0, "noise moves the ends of what it takes for speech"
-    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", message) == (failed, failed)
     assert len(dc.CampaignRecord.open(tmp_path / "run").failed) == failed

@@ -49,8 +49,8 @@ class TimeLast(nn.Module):
         return self.gru(x.transpose(1, 2))[0]
 
 
-def same(found: list[dc.Run], expected: list[dc.Run]) -> None:
-    for one, other in zip(found, expected, strict=True):
+def same(result: list[dc.Run], expected: list[dc.Run]) -> None:
+    for one, other in zip(result, expected, strict=True):
         np.testing.assert_allclose(one.traced.states, other.traced.states, atol=1e-4)
         np.testing.assert_allclose(one.traced.inputs, other.traced.inputs, atol=1e-4)
         np.testing.assert_allclose(one.output, other.output, atol=1e-4)
@@ -132,10 +132,10 @@ def test_names_of_states(before: str, after: str) -> None:
     takes = [Port(name, float32, (1, "batch", 6)) for name in before.split()]
     gives = [Port(name, float32, (1, "batch", 6)) for name in reversed(after.split())]
     signal, answer = Port("x", float32, ("batch", "time", 4)), Port("y", float32, ("batch", "time", 4))
-    found = Signature.of([signal, *takes], [answer, *gives], signal=None, carry=None, constants={}, rate=None)
-    assert found.carried == dict(zip(before.split(), after.split(), strict=True))
-    assert found.signal is signal
-    assert found.answers == ["y"]
+    result = Signature.of([signal, *takes], [answer, *gives], signal=None, carry=None, constants={}, rate=None)
+    assert result.carried == dict(zip(before.split(), after.split(), strict=True))
+    assert result.signal is signal
+    assert result.answers == ["y"]
 
 
 def test_a_filter_is_no_state() -> None:
@@ -146,14 +146,14 @@ def test_a_filter_is_no_state() -> None:
     state, after = Port("p", float32, (1, 2, 128)), Port("q", float32, (1, 2, 128))
     with pytest.raises(dc.InputError, match="ambiguous"):
         Signature.of([noisy, state], [clean, after], signal=None, carry=None, constants={}, rate=None)
-    found = Signature.of([noisy, state], [clean, after], signal="a", carry=None, constants={}, rate=None)
-    assert found.carried == {"p": "q"}
+    result = Signature.of([noisy, state], [clean, after], signal="a", carry=None, constants={}, rate=None)
+    assert result.carried == {"p": "q"}
 
 
 def test_a_rate_that_the_network_wants_to_know() -> None:
     ports = [Port("x", np.dtype(np.float32), ("batch", "time")), Port("sr", np.dtype(np.int64), ())]
-    found = Signature.of(ports, ports[:1], signal=None, carry={}, constants={}, rate=8_000)
-    assert found.constants == {"sr": 8_000}
+    result = Signature.of(ports, ports[:1], signal=None, carry={}, constants={}, rate=8_000)
+    assert result.constants == {"sr": 8_000}
     with pytest.raises(dc.InputError, match=r"the input 'sr' .* has no value"):
         Signature.of(ports, ports[:1], signal=None, carry={}, constants={}, rate=None)
 
@@ -166,9 +166,9 @@ def test_detectors_that_are_known() -> None:
         ("input state sr", "output stateN", {"state": (2, "batch", 128)}, 64),
         ("input sr h c", "output hn cn", {"h": (2, "batch", 64), "c": (2, "batch", 64)}, 0),
     ):
-        found = find_preset(ports(names, **state), ports(outputs), None)
-        assert found is not None
-        assert (found.rate, found.chunk, found.context, found.constants) == (16_000, 512, context, {"sr": 16_000})
+        result = find_preset(ports(names, **state), ports(outputs), None)
+        assert result is not None
+        assert (result.rate, result.chunk, result.context, result.constants) == (16_000, 512, context, {"sr": 16_000})
         slow = find_preset(ports(names, **state), ports(outputs), 8_000)
         assert slow is not None
         assert (slow.chunk, slow.context) == (256, context // 2)

@@ -47,9 +47,9 @@ def test_stepwise_and_whole_execution_give_the_same_trace(tmp_path: Path, kind: 
     net = seeded(lambda: Net(kind, layers, both=False))
     whole = export(net, tmp_path / "whole.onnx", {"x": torch.zeros(1, 7, 4)}, {"x": {0: "batch", 1: "time"}})
     state = "h0" if layers == 1 else [f"h0[{number}]" for number in range(layers)]
-    found = dc.OnnxSystem(step, state).run(data())
-    assert_same(found, dc.OnnxSystem(whole, layer="all").run(data()))
-    assert_same(found, dc.TorchSystem(net, layer="all").run(data()))
+    result = dc.OnnxSystem(step, state).run(data())
+    assert_same(result, dc.OnnxSystem(whole, layer="all").run(data()))
+    assert_same(result, dc.TorchSystem(net, layer="all").run(data()))
     # The node inside, in pieces of any size: the last one is not full.
     for chunk in (1, 2, 5, 50):
         assert_same(
@@ -60,7 +60,7 @@ def test_stepwise_and_whole_execution_give_the_same_trace(tmp_path: Path, kind: 
         both = dc.OnnxSystem(step)
         assert both.state_name == "h0, c0: carried from call to call"
         c = dc.TorchSystem(net, part="c", layer="all").run(data())
-        for run, h, other in zip(both.run(data()), found, c, strict=True):
+        for run, h, other in zip(both.run(data()), result, c, strict=True):
             expected = np.concatenate([h.traced.states, other.traced.states], axis=1)
             np.testing.assert_allclose(run.traced.states, expected, atol=1e-4)
 
@@ -97,8 +97,8 @@ def test_pairs_that_names_do_not_tell(tmp_path: Path) -> None:
     with pytest.raises(dc.InputError, match=message):
         dc.OnnxSystem(path)
     known = stepping(tmp_path / "known.onnx", nn.LSTM, 1, "x,h0,c0 y,hn,cn")
-    given = dc.OnnxSystem(path, streaming=dc.Streaming(carry={"p": "u", "q": "v"}))
-    assert_same(given.run(data()), dc.OnnxSystem(known).run(data()))
+    system = dc.OnnxSystem(path, streaming=dc.Streaming(carry={"p": "u", "q": "v"}))
+    assert_same(system.run(data()), dc.OnnxSystem(known).run(data()))
     whole = dc.OnnxSystem(
         path,
         streaming=dc.Streaming(carry={}),

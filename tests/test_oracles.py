@@ -80,10 +80,12 @@ def test_limits_that_are_none(rate: Any, above: float) -> None:
 
 @pytest.mark.parametrize("answer", [3, None, np.zeros(2), ["open"]])
 def test_answers_that_are_no_texts(answer: Any) -> None:
-    said = f"an error rate compares texts, but the system returned a value of the type {type(answer).__name__}: let it"
-    with pytest.raises(dc.InputError, match=said):
+    message = (
+        f"an error rate compares texts, but the system returned a value of the type {type(answer).__name__}: let it"
+    )
+    with pytest.raises(dc.InputError, match=message):
         dc.WordErrorRate().score("open", answer)
-    with pytest.raises(dc.InputError, match=said):
+    with pytest.raises(dc.InputError, match=message):
         dc.CharacterErrorRate().reference(None, answer)
 
 

@@ -18,25 +18,25 @@ from tests.support import toy
 
 
 def test_the_first_quarter_against_the_last() -> None:
-    found = Preferences()
+    result = Preferences()
     for number in range(80):
         late = number >= 60
         changes = (AddWhiteNoise(30, 1), ChangeVolume(5)) if late else (Trim(40),) if number % 2 else (ChangeVolume(1),)
         run = Ran(number, -1, changes, "dropped", "", "", 0.0, None, "", None)
-        found.take(run, "loud" if late else f"s{number}", (Trim(30),) if late else ())
-    kinds = {each.kind: each for each in found.kinds}
+        result.take(run, "loud" if late else f"s{number}", (Trim(30),) if late else ())
+    kinds = {each.kind: each for each in result.kinds}
     assert (kinds["AddWhiteNoise"].first, kinds["AddWhiteNoise"].last) == (0, 1)
     assert (kinds["Trim"].first, kinds["Trim"].last) == (0.5, 0)
     assert kinds["ChangeVolume"].values == {"gain_db": (1, 5)}
-    data = found.to_dict()
+    data = result.to_dict()
     assert data["changes"] == [1, 2]
     assert data["severity"][1] == pytest.approx(1 + 0.1 + 0.2)
     assert data["seeds"] == [["loud", 1]]
-    assert found.text.startswith("The scheduler now prefers AddWhiteNoise (100% of the mutants, 0% at first)")
-    assert found.short == "AddWhiteNoise 100%, ChangeVolume 100%; 2.0 changes at once"
-    found.learns = False
-    assert found.text.startswith("The scheduler does not learn which changes to prefer. A mutant has 2.0 new changes")
-    assert found.short == ""
+    assert result.text.startswith("The scheduler now prefers AddWhiteNoise (100% of the mutants, 0% at first)")
+    assert result.short == "AddWhiteNoise 100%, ChangeVolume 100%; 2.0 changes at once"
+    result.learns = False
+    assert result.text.startswith("The scheduler does not learn which changes to prefer. A mutant has 2.0 new changes")
+    assert result.short == ""
 
 
 def test_schedulers_that_learn() -> None:

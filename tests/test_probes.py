@@ -78,8 +78,8 @@ def test_a_change_is_named(name: str, tmp_path: Path) -> None:
     model.save(tmp_path / "m")
     probes = make_probes(Network(), enumerate_names(inputs()))
     assert [Probe.from_dict(json.loads(json.dumps(probe.to_dict()))) for probe in probes] == list(probes)
-    found = changed(system, probes)
-    assert (found.part if found else "") == part
+    result = changed(system, probes)
+    assert (result.part if result else "") == part
     assert system.runs <= 2 or name == "rounding errors"
     if part in ("features", "network"):  # which change the states
         with pytest.raises(dc.MismatchError, match=f"since profiling, the {part} .*changed: for the input '"):
@@ -112,9 +112,9 @@ def test_a_campaign_goes_on_only_with_what_it_began_with(name: str, tmp_path: Pa
 def test_a_system_without_states_is_compared_by_its_answers() -> None:
     probes = make_probes(Network(states=False), enumerate_names(inputs()))
     assert changed(Network(states=False), probes) is None
-    found = changed(Network(states=False, features=lambda x: -x), probes)
-    assert found is not None
-    assert found.part == "system"
+    result = changed(Network(states=False, features=lambda x: -x), probes)
+    assert result is not None
+    assert result.part == "system"
 
 
 def test_what_is_unsteady_is_not_compared() -> None:
@@ -135,9 +135,9 @@ def test_one_answer_that_rounding_may_have_changed_is_a_near_tie() -> None:
     answers = iter(["other", *right[1:]])
     assert changed(tie, probes) is None
     answers = iter(["other", "another", *right[2:]])
-    found = changed(tie, probes)
-    assert found is not None
-    assert found.part == "decoder"
+    result = changed(tie, probes)
+    assert result is not None
+    assert result.part == "decoder"
 
 
 numbers = st.floats(-10, 10, width=32)
@@ -152,11 +152,11 @@ answers = st.recursive(
 def test_answers_of_all_kinds_are_compared(one: Any, other: Any) -> None:
     probes = make_probes(Network(decoder=lambda states: one), enumerate_names(inputs(4)))
     assert changed(Network(decoder=lambda states: one), probes) is None
-    found = changed(Network(decoder=lambda states: other), probes)
+    result = changed(Network(decoder=lambda states: other), probes)
     if json.dumps(one) == json.dumps(other):
-        assert found is None
+        assert result is None
     elif isinstance(one, str | int) and one is not None and type(one) is type(other):
-        assert found is not None
+        assert result is not None
 
 
 def test_short_inputs_are_kept_and_long_ones_are_not() -> None:

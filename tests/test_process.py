@@ -128,7 +128,7 @@ def test_a_doubt_is_optional(program: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("crash", r"ended with status 3 instead of answering; its standard error ends with: ready / I fall"),
         ("not json", r"answered 'not json', which is not a JSON object on one line"),
@@ -145,10 +145,10 @@ def test_a_doubt_is_optional(program: list[str]) -> None:
         ("states too many", r"an invalid trace: 4 states do not fit 5 inputs"),
     ],
 )
-def test_what_is_no_answer_is_an_error_and_the_next_batch_runs(program: list[str], what: str, said: str) -> None:
+def test_what_is_no_answer_is_an_error_and_the_next_batch_runs(program: list[str], what: str, message: str) -> None:
     with dc.ProcessSystem(program) as system:
         assert system.run(["fine"])[0].output == "fine"
-        with pytest.raises(dc.DeepCruiserError, match=said):
+        with pytest.raises(dc.DeepCruiserError, match=message):
             system.run([what])
         assert system.run(["fine again"])[0].output == "fine again"
 
@@ -230,8 +230,8 @@ def test_the_program_ends_with_us(program: list[str], how: str, ends: int | None
     command = [sys.executable, "-c", PARENT, program[1], how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
-        said, child = parent.stdout.readline().split()
-        assert said == "fine"
+        message, child = parent.stdout.readline().split()
+        assert message == "fine"
         if ends is not None:
             time.sleep(0.5)
             parent.send_signal(ends)
@@ -310,8 +310,8 @@ def test_the_command_line(program: list[str], tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     sounds(tmp_path / "sounds")
     command = f"process: {sys.executable} program.py"
-    given = ["fuzz", "--system", command, "--data", "sounds", "--disagreement", "--workers", "0", "-o", "run"]
-    result = CliRunner().invoke(main, [*given, "--guide", "none", "--runs", "32"])
+    options = ["fuzz", "--system", command, "--data", "sounds", "--disagreement", "--workers", "0", "-o", "run"]
+    result = CliRunner().invoke(main, [*options, "--guide", "none", "--runs", "32"])
     assert result.exit_code == 1, result.output
     assert "guide: none; stopped: 32 runs are done" in result.output
     assert "coverage" not in result.output
@@ -323,10 +323,10 @@ def test_the_command_line(program: list[str], tmp_path: Path, monkeypatch: pytes
     assert "exactly as before" in result.output
     assert "states are not compared" not in result.output
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(main, [*given[:-1], "guided", "--runs", "8"])
+    result = CliRunner().invoke(main, [*options[:-1], "guided", "--runs", "8"])
     assert result.exit_code == 2
     assert "give either --profile and --partitions, or --model" in result.output
-    result = CliRunner().invoke(main, [*given[:-1], "measured", "--guide", "none,2-SBCov", "--runs", "8"])
+    result = CliRunner().invoke(main, [*options[:-1], "measured", "--guide", "none,2-SBCov", "--runs", "8"])
     assert result.exit_code == 2
     assert "needs a model of the system's states" in result.output
 

@@ -156,16 +156,16 @@ def test_init_writes_a_project_that_runs_unchanged(
     file = EXAMPLES / f"{name}.py"
     module = sys.modules[object_from(f"{file}:system").__module__]
     monkeypatch.setattr(module, "train", functools.cache(module.train))  # once, not in every command
-    said = printed("init", f"{file}:system", "--data", f"{file}:{tests}", "--train", f"{file}:training")
-    assert said.count("expected") == 3
+    message = printed("init", f"{file}:system", "--data", f"{file}:{tests}", "--train", f"{file}:training")
+    assert message.count("expected") == 3
     values = tomllib.loads((here / "deepcruiser.toml").read_text())
     assert values["oracle"] == {"type": "Disagreement"}
     assert values["mutations"] == ("text" if name == "text_classifier" else "series")
     printed("profile")
     assert "BSCov" in printed("cover")
     assert "48 runs" in printed("fuzz", "--runs", "48", "--workers", "0", "--plain", status=(0, 1))
-    found = json.loads(printed("status", "--json"))
-    assert (found["runs"], found["running"], found["runs_planned"]) == (48, False, 48)
+    result = json.loads(printed("status", "--json"))
+    assert (result["runs"], result["running"], result["runs_planned"]) == (48, False, 48)
     printed("findings", "--shrink", "0", status=(0, 1))
     assert f"runs/{name}" in printed("report")
     assert (here / "runs" / name / "report.html").is_file()
@@ -208,9 +208,9 @@ def test_init_wraps_a_module(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not (here / "deepcruiser.toml").exists()
     forget()
     functions = ("--features", "recogniser.py:log_mel", "--transcribe", "recogniser.py:greedy", "--rate", "16000")
-    said = printed("init", "recogniser.py:net", "--data", "speech", *functions)
+    message = printed("init", "recogniser.py:net", "--data", "speech", *functions)
     assert "from recogniser import net, log_mel, greedy\n" in (here / "recogniser_system.py").read_text()
-    assert "TorchSystem(Recogniser, encoder.lstm: h): the first 2 inputs" in said
+    assert "TorchSystem(Recogniser, encoder.lstm: h): the first 2 inputs" in message
     assert tomllib.loads((here / "deepcruiser.toml").read_text())["oracle"]["type"] == "WordErrorRate"
     assert "M{3,20}" in printed("profile") + printed("cover")
     forget()
@@ -234,10 +234,10 @@ def test_init_of_a_function_that_makes_the_network(here: Path, monkeypatch: pyte
     refused = deepcruiser("profile", "--system", "recogniser.py:make", "--data", "recogniser.py:tests", "-o", "x")
     assert "is a bare Recogniser: wrap it" in refused.stderr
     assert "deepcruiser init recogniser.py:make does it" in refused.stderr
-    said = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
+    message = printed("init", "recogniser.py:make", "--data", "recogniser.py:tests")
     assert "make().eval()," in (here / "recogniser_system.py").read_text()
-    assert "note: the answers are raw scores: say what they mean, such as transcribe=lambda scores: dc." in said
-    assert "Next: correct recogniser_system.py, then deepcruiser profile" in said
+    assert "note: the answers are raw scores: say what they mean, such as transcribe=lambda scores: dc." in message
+    assert "Next: correct recogniser_system.py, then deepcruiser profile" in message
     assert '# batch="equal",' in (here / "recogniser_system.py").read_text()
     forget()
 
@@ -273,10 +273,10 @@ def test_init_of_a_program_without_states(here: Path) -> None:
 
 
 def test_doctor_and_list() -> None:
-    found = json.loads(printed("doctor", "--json"))
-    assert found["self_test"] == {"passed": True, "problem": "", "seconds": found["self_test"]["seconds"]}
-    assert not found["missing"]
-    assert found["versions"]["deepcruiser"] == dc.__version__
+    result = json.loads(printed("doctor", "--json"))
+    assert result["self_test"] == {"passed": True, "problem": "", "seconds": result["self_test"]["seconds"]}
+    assert not result["missing"]
+    assert result["versions"]["deepcruiser"] == dc.__version__
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(EXTRAS) <= set(extras)
     names = {each["name"] for each in json.loads(printed("list", "transformations", "--json"))}
@@ -304,8 +304,8 @@ def test_the_help_of_fuzz_is_grouped_and_names_what_there_is() -> None:
 def test_quiet_and_verbose(here: Path) -> None:
     (here / "deepcruiser.toml").write_text('system = "brackets"\nruns = 5\nguide = "none"\n')
     assert deepcruiser("fuzz", "-q", "-o", "a").stderr == ""
-    said = deepcruiser("fuzz", "-v", "-o", "b").stderr
-    assert sum(line.startswith(("run ", "failing test ")) for line in said.splitlines()) == 5
+    message = deepcruiser("fuzz", "-v", "-o", "b").stderr
+    assert sum(line.startswith(("run ", "failing test ")) for line in message.splitlines()) == 5
 
 
 def test_completion() -> None:

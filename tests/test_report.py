@@ -61,13 +61,13 @@ def test_all_five_criteria_are_those_of_the_runs_done_again(tmp_path: Path) -> N
         end.append(trace)
         if isinstance(event, Seeded):
             start.append(trace)
-    found = {each["name"]: each for each in facts["coverage"]}
-    assert list(found) == ["BSCov", "2-SBCov", "BTCov", "ISCov", "WICov", "3-SBCov"]
+    result = {each["name"]: each for each in facts["coverage"]}
+    assert list(result) == ["BSCov", "2-SBCov", "BTCov", "ISCov", "WICov", "3-SBCov"]
     for criterion in (*FIVE, dc.SBCov(3)):
-        assert found[criterion.name]["start"] == pytest.approx(criterion(model, start), abs=1e-12)
-        assert found[criterion.name]["executed"] == pytest.approx(criterion(model, end), abs=1e-12)
-    assert found["BTCov"]["queue"] == campaign.coverage(dc.BTCov, queue=True).value
-    assert found["BSCov"]["queue"] is None
+        assert result[criterion.name]["start"] == pytest.approx(criterion(model, start), abs=1e-12)
+        assert result[criterion.name]["executed"] == pytest.approx(criterion(model, end), abs=1e-12)
+    assert result["BTCov"]["queue"] == campaign.coverage(dc.BTCov, queue=True).value
+    assert result["BSCov"]["queue"] is None
 
 
 def test_a_criterion_of_the_users_is_shown_like_any_other(tmp_path: Path) -> None:

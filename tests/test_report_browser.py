@@ -101,10 +101,10 @@ def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[[str], Any
 
 def eventually(check: Callable[[], Any], seconds: float = 15.0) -> Any:
     end = time.monotonic() + seconds
-    while not (found := check()):
-        assert time.monotonic() < end, f"still {found!r}"
+    while not (result := check()):
+        assert time.monotonic() < end, f"still {result!r}"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def find(browser: Any, css: str) -> Any:
@@ -209,11 +209,11 @@ def test_both_waves_have_one_scale_in_time_and_loudness(opened: Callable[[str], 
 def test_a_spectrogram_is_the_fourier_transform(opened: Callable[[str], Any]) -> None:
     browser = opened("nothing")  # without failing tests there are none of its scripts' pictures, but the functions
     samples = np.random.default_rng(0).normal(0, 0.1, 4000)
-    found = browser.execute_script("return [...spectrogram(arguments[0], 8000, 0.5, 5).values]", samples.tolist())
+    result = browser.execute_script("return [...spectrogram(arguments[0], 8000, 0.5, 5).values]", samples.tolist())
     for column, centre in enumerate((400, 1200, 2000, 2800, 3600)):
         window = np.hanning(257)[:256]
         power = np.abs(np.fft.fft(samples[centre - 128 : centre + 128] * window)[:128]) ** 2
-        assert np.reshape(found, (128, 5))[::-1, column] == pytest.approx(10 * np.log10(power + 1e-9), abs=0.01)
+        assert np.reshape(result, (128, 5))[::-1, column] == pytest.approx(10 * np.log10(power + 1e-9), abs=0.01)
 
 
 def test_the_path_follows_the_sound_and_the_steps(opened: Callable[[str], Any], pages: dict[str, Path]) -> None:
@@ -392,10 +392,10 @@ def test_sorting_filtering_and_turning_pages(opened: Callable[[str], Any]) -> No
     assert min(more) > max(numbers)
     search = find(browser, "#failures-tools input")
     search.send_keys("say-2 changespeed")
-    found = eventually(
+    result = eventually(
         lambda: (rows := texts(browser, "tr.row .seed")) and all("say-2" in row for row in rows) and rows
     )
-    assert all("ChangeSpeed" in row for row in found)
+    assert all("ChangeSpeed" in row for row in result)
     search.send_keys(" nothing like this")
     eventually(lambda: texts(browser, "#failures-pager span") == ["no matches"])
 

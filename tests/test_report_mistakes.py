@@ -47,7 +47,7 @@ def test_rates_and_labels_are_those_of_the_runs(tmp_path: Path) -> None:
             failed = [run for run in runs if run.outcome == "failed"]
             assert cell is None if not runs else cell[:3] == [len(failed), len(runs), len(failed) / len(runs)]
     answers = [(campaign.tests[run.parent].reference, run.output) for run in campaign.runs if run.outcome != "rejected"]
-    expected = [[answers.count((right, given)) for given in labels["names"]] for right in labels["names"]]
+    expected = [[answers.count((right, answer)) for answer in labels["names"]] for right in labels["names"]]
     assert labels["counts"] == expected
     assert np.sum(expected) - np.trace(expected) == len(campaign.failed)
 

@@ -36,13 +36,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_text_markdown_and_json(folder: Path) -> None:
     data = json.loads(report(folder, "--json").stdout)
-    told = data["campaigns"][0]
+    reported = data["campaigns"][0]
     text = report(folder, "--text").stdout
-    assert f"{told['failing_tests']} failing tests" in text
-    assert all(f"{each['name']:12} {each['start']:8.2%} {each['executed']:8.2%}" in text for each in told["coverage"])
+    assert f"{reported['failing_tests']} failing tests" in text
+    assert all(
+        f"{each['name']:12} {each['start']:8.2%} {each['executed']:8.2%}" in text for each in reported["coverage"]
+    )
     markdown = report(folder, "--markdown").stdout
     assert "<script" not in markdown
-    assert f"### DeepCruiser: {told['failing_tests']} failing tests" in markdown
+    assert f"### DeepCruiser: {reported['failing_tests']} failing tests" in markdown
     result = report(folder, "--text", "--json")
     assert result.exit_code == 2
     assert "one of" in result.output
@@ -190,9 +192,9 @@ def test_what_is_missing_is_said(folder: Path, tmp_path: Path) -> None:
     (moved / "abstract.model").unlink()
     assert report(moved).exit_code == 0
     data = page_data(moved / "report.html")
-    (found,) = [each for each in data["failures"] if each["number"] == test.number]
-    assert "seeds/" in found["input"]["seed"]["problem"]
-    assert "cannot read" in found["input"]["mutant"]["problem"]
+    (outcome,) = [each for each in data["failures"] if each["number"] == test.number]
+    assert "seeds/" in outcome["input"]["seed"]["problem"]
+    assert "cannot read" in outcome["input"]["mutant"]["problem"]
     assert data["state_space"] == [None]
     (campaign,) = data["campaigns"]
     assert campaign["coverage"] == []
@@ -294,9 +296,9 @@ def test_a_live_page_plays_sounds_in_parts(folder: Path) -> None:
                 assert answer.status == 206
                 assert answer.read() == expected
         with urllib.request.urlopen(f"{url}data.json?runs=0&state=running") as answer:
-            told = json.load(answer)
-        assert told["page"]["campaigns"][0]["runs"] == 96
-        assert reports.NASTY not in json.dumps(told["html"])
+            reported = json.load(answer)
+        assert reported["page"]["campaigns"][0]["runs"] == 96
+        assert reports.NASTY not in json.dumps(reported["html"])
         with urllib.request.urlopen(f"{url}data.json?runs=96&state=finished") as answer:
             assert answer.status == 204
     with pytest.raises(InputError, match="on port"), serving(folder, 70000):

@@ -24,13 +24,13 @@ def shares(record: CampaignRecord) -> dict[str, list[float]]:
     """Of seeds, passing and failing runs, from their inputs, which are run again."""
     system, model = toy.Reader(), toy.model()
     inputs = {seed.id: seed.input for seed in toy.seeds()}
-    found: dict[str, list[float]] = {"seeds": [], "passing runs": [], "failing runs": []}
+    result: dict[str, list[float]] = {"seeds": [], "passing runs": [], "failing runs": []}
 
     def add(kind: str, text: str) -> None:
         states = model.cells(system.run([text])[0].traced)[0]
         known = set(map(tuple, model.grid.decode(model.states).tolist()))
         cells = set(map(tuple, states.tolist()))
-        found[kind].append(len(cells - known) / len(cells))
+        result[kind].append(len(cells - known) / len(cells))
 
     for seeded in record.seeds:
         if seeded.visits is not None:
@@ -43,7 +43,7 @@ def shares(record: CampaignRecord) -> dict[str, list[float]]:
             for change in (*parent.recipe, *run.changes):
                 value = change(value)
             add(kind, value)
-    return found
+    return result
 
 
 def test_the_shares_are_those_of_the_runs_done_again(campaign: CampaignRecord) -> None:

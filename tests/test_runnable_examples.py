@@ -28,43 +28,43 @@ def run(name: str, *arguments: Any) -> str:
 
 
 def numbers(pattern: str, text: str) -> tuple[int, ...]:
-    found = re.search(pattern, text)
-    assert found, text
-    return tuple(map(int, found.groups()))
+    result = re.search(pattern, text)
+    assert result, text
+    return tuple(map(int, result.groups()))
 
 
 def test_text_classifier(tmp_path: Path) -> None:
-    said = run("text_classifier", "--runs", 160, "--output", tmp_path / "run")
-    right, of = numbers(r"(\d+) of (\d+) new sentences are classified correctly", said)
+    message = run("text_classifier", "--runs", 160, "--output", tmp_path / "run")
+    right, of = numbers(r"(\d+) of (\d+) new sentences are classified correctly", message)
     assert right > of / 2
-    runs, failed = numbers(r"(\d+) runs, (\d+) failed", said)
+    runs, failed = numbers(r"(\d+) runs, (\d+) failed", message)
     assert runs == 160
     assert failed > 0, "capitals, typos and fillers are its weakness"
-    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", message) == (failed, failed)
     campaign = dc.CampaignRecord.open(tmp_path / "run")  # its kinds are known without naming them
     assert len(campaign.failed) == failed
 
 
 def test_series_monitor(tmp_path: Path) -> None:
-    said = run("series_monitor", "--runs", 320, "--output", tmp_path / "run")
-    right, of = numbers(r"(\d+) of (\d+) new recordings are classified correctly", said)
+    message = run("series_monitor", "--runs", 320, "--output", tmp_path / "run")
+    right, of = numbers(r"(\d+) of (\d+) new recordings are classified correctly", message)
     assert right > 0.8 * of
-    runs, failed = numbers(r"(\d+) runs, (\d+) failed", said)
+    runs, failed = numbers(r"(\d+) runs, (\d+) failed", message)
     assert runs == 320
     assert failed > 0, "other heights and lost samples are its weakness"
-    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", said) == (failed, failed)
+    assert numbers(r"(\d+) of (\d+) failing tests replay exactly", message) == (failed, failed)
     assert len(list((tmp_path / "run" / "failed").glob("*.npy"))) == failed
 
 
 @pytest.mark.shared
 def test_speech_commands(shared: Path) -> None:
-    said = run("speech_commands", shared / "models/speech-commands-lstm", shared / "speech/an4-train", "--count", 40,
+    message = run("speech_commands", shared / "models/speech-commands-lstm", shared / "speech/an4-train", "--count", 40,
                "--runs", 32)  # fmt: skip
-    recordings, seeds, words, right = numbers(r"(\d+) recordings, (\d+) of them of the (\d+) words; (\d+) are", said)
+    recordings, seeds, words, right = numbers(r"(\d+) recordings, (\d+) of them of the (\d+) words; (\d+) are", message)
     assert (recordings, seeds, words) == (39, 35, 35)
     assert right >= 33
-    assert "32 runs" in said
-    same, of = numbers(r"(\d+) of (\d+) failing tests replay exactly", said)
+    assert "32 runs" in message
+    same, of = numbers(r"(\d+) of (\d+) failing tests replay exactly", message)
     assert same == of
 
 
@@ -90,8 +90,8 @@ def test_the_command_line_assumes_no_sound(
     fuzz = ("fuzz", *system, "--data", f"{file}:{tests}", *profile, "--mutations", mutations, "--disagreement",
             "--guide", "2-SBCov", "--workers", "1", "--plain", "-o", "runs/it")  # fmt: skip
     deepcruiser(*fuzz, "--runs", "160", status=1)
-    said = deepcruiser(*fuzz, "--runs", "320", status=1)
-    assert "320 runs" in said
+    message = deepcruiser(*fuzz, "--runs", "320", status=1)
+    assert "320 runs" in message
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
@@ -114,8 +114,8 @@ def test_mutations_that_do_not_fit_the_inputs_are_refused(mutations: Any, tmp_pa
 
 
 def test_unknown_mutations() -> None:
-    given = ("fuzz", "--system", "brackets", "--model", "none", "--mutations", "video", "-o", "nowhere")
-    result = CliRunner().invoke(main, given)
+    options = ("fuzz", "--system", "brackets", "--model", "none", "--mutations", "video", "-o", "nowhere")
+    result = CliRunner().invoke(main, options)
     assert result.exit_code == 2
     assert "--mutations 'video' is neither file.py:name nor a built-in name (text, series, brackets" in result.output
     assert not Path("nowhere").exists()

@@ -197,7 +197,7 @@ def campaign(folder: Path, *, runs: int, watch: Watch) -> dc.CampaignRecord:
 
 def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     history, readings = History(), []
-    found = campaign(tmp_path, runs=160, watch=lambda status: readings.append(history.add(status)))
+    result = campaign(tmp_path, runs=160, watch=lambda status: readings.append(history.add(status)))
     assert [reading.runs for reading in readings] == list(range(0, 161, 16))
     first, last = readings[0], readings[-1]
     assert (first.seeds, first.tests, first.live) == (12, 12, 12)
@@ -207,7 +207,7 @@ def test_readings_follow_the_campaign_and_go_on_with_it(tmp_path: Path) -> None:
     assert set(last.failed) == {"wrong", "crash"}
     assert last.speed > 0
     assert (first.share, last.share, last.seconds_left) == (0, 1, 0)
-    assert last.last_failure.partition(":")[0] == str(max(test.number for test in found.failed))
+    assert last.last_failure.partition(":")[0] == str(max(test.number for test in result.failed))
     assert last.start == first.queue
     again = History(past=[{"runs": r.runs, "seconds": r.seconds, "values": r.points[-1].executed} for r in readings])
     more: list[Reading] = []
@@ -233,19 +233,19 @@ def test_a_long_history_stays_short(tmp_path: Path) -> None:
 
 
 def test_lines_tell_of_failures_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[str] = []
-    found = campaign(tmp_path, runs=160, watch=lines(said.append, tmp_path))
-    failures = [line for line in said if line.startswith("failing test")]
-    assert len(failures) == len(found.failed) > 3
-    assert sum("0 runs (" in line for line in said) == 1  # one in ten seconds
+    message: list[str] = []
+    result = campaign(tmp_path, runs=160, watch=lines(message.append, tmp_path))
+    failures = [line for line in message if line.startswith("failing test")]
+    assert len(failures) == len(result.failed) > 3
+    assert sum("0 runs (" in line for line in message) == 1  # one in ten seconds
     assert any(
         "'high' became 'low'; unchanged seed: 'high'; input: '" in line and " -> Insert" in line for line in failures
     )
     assert any("crash: ValueError: \\x1b[2Jtoo long for me; " in line for line in failures)
     monkeypatch.setattr(terminal, "INTERVAL", 0.0)
-    said.clear()
-    campaign(tmp_path / "other", runs=160, watch=lines(said.append, tmp_path))
-    assert sum(" runs (" in line for line in said) == 11
+    message.clear()
+    campaign(tmp_path / "other", runs=160, watch=lines(message.append, tmp_path))
+    assert sum(" runs (" in line for line in message) == 11
 
 
 def test_a_line_on_all() -> None:

@@ -35,9 +35,9 @@ def ascending(draw: st.DrawFn) -> npt.NDArray[np.int64]:
 @example([np.array([-(2**62), 2**62 - 1])])
 @example([np.arange(-3, 100_000), np.array([2**62 - 1])])
 def test_packed_arrays_come_back(arrays: list[npt.NDArray[np.int64]]) -> None:
-    found = unpack(pack(arrays), len(arrays))
-    assert [array.tolist() for array in found] == [array.tolist() for array in arrays]
-    assert all(array.dtype == np.int64 for array in found)
+    result = unpack(pack(arrays), len(arrays))
+    assert [array.tolist() for array in result] == [array.tolist() for array in arrays]
+    assert all(array.dtype == np.int64 for array in result)
 
 
 def test_dense_arrays_take_about_a_byte_for_each_number_at_most() -> None:

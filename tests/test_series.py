@@ -132,8 +132,8 @@ def test_jitter_has_the_level_it_says() -> None:
     series = np.random.default_rng(1).standard_normal((100_000, 2)) * [1, 50] + [0, 1000]
     for snr_db in (10.0, 20.0, 40.0):
         noise = Jitter(snr_db, 3)(series) - series
-        found = 20 * np.log10(series.std(0) / noise.std(0))
-        np.testing.assert_allclose(found, snr_db, atol=0.1)
+        result = 20 * np.log10(series.std(0) / noise.std(0))
+        np.testing.assert_allclose(result, snr_db, atol=0.1)
         assert abs(np.corrcoef(noise.T)[0, 1]) < 0.02, "each channel has noise of its own"  # type: ignore[index]
     assert not np.array_equal(Jitter(20, 1)(series), Jitter(20, 2)(series))
     np.testing.assert_array_equal(Jitter(20, 1)(SERIES["constant"]), SERIES["constant"])
@@ -237,8 +237,8 @@ def test_what_the_ranges_make_is_valid_alone_and_in_chains() -> None:
     ],
 )
 def test_the_gate(mutant: Any, reason: str | None) -> None:
-    found = SeriesValidity().reason(WAVES, mutant)
-    assert found == reason if reason is None else (found or "").startswith(reason)
+    result = SeriesValidity().reason(WAVES, mutant)
+    assert result == reason if reason is None else (result or "").startswith(reason)
 
 
 def test_the_gate_has_limits_that_make_sense() -> None:

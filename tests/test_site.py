@@ -37,14 +37,14 @@ class Page(HTMLParser):
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if tag == "link" and given.get("rel") in ("canonical", "next", "prev"):
+        attributes = {name: value or "" for name, value in attrs}
+        if tag == "link" and attributes.get("rel") in ("canonical", "next", "prev"):
             return
-        if address := given.get(FETCHED.get(tag, "")):
+        if address := attributes.get(FETCHED.get(tag, "")):
             self.fetched.append(address)
-        if tag == "a" and "href" in given:
-            self.links.append(given["href"])
-        self.ids.update(given[name] for name in ("id", "name") if name in given)
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        self.ids.update(attributes[name] for name in ("id", "name") if name in attributes)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from deepcruiser.transformations import AddWhiteNoise, ChangeSpeed, Trim, apply
 #: Moments of the grid in a second; spans of the tests begin and end on it.
 GRID = 20
 spans = st.lists(st.tuples(st.integers(0, 100), st.integers(0, 30)), max_size=7).map(
-    lambda found: [(start / GRID, (start + length) / GRID) for start, length in found]
+    lambda spans: [(start / GRID, (start + length) / GRID) for start, length in spans]
 )
 
 
@@ -169,16 +169,16 @@ def test_a_campaign_of_a_detector(tmp_path: Path) -> None:
     assert all(any(type(step).__name__ == "ChangeVolume" for step in test.recipe) for test in campaign.failed)
     again = runner.invoke(main, ["replay", str(tmp_path / "run"), "--json"])
     assert again.exit_code == 1, again.output
-    assert all(found["same"] and found["fails"] for found in json.loads(again.stdout)["results"])
+    assert all(outcome["same"] and outcome["fails"] for outcome in json.loads(again.stdout)["results"])
 
 
 def test_wrong_options(tmp_path: Path) -> None:
     common = ["fuzz", "--system", "brackets", "--model", "none", "-o", str(tmp_path / "run"), "--spans-below"]
-    for more, said in (
+    for more, message in (
         (["0.5", "--disagreement"], "cannot be combined: give one of --wer-above, --cer-above, "),
         (["0.5", "--against", "text"], "--spans-below compares with the answer to the seed"),
         (["1.5"], "below must be above 0 and at most 1, not 1.5"),
     ):
         result = CliRunner().invoke(main, [*common, *more])
         assert result.exit_code == 2
-        assert said in " ".join(result.output.split())
+        assert message in " ".join(result.output.split())

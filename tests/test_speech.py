@@ -178,7 +178,7 @@ def test_transcribe(seeds: list[dc.Sample], tmp_path: Path) -> None:
     result = run(main, ["transcribe", "--greedy", str(seeds[0].path)])
     assert result.exit_code == 0, result.output
     assert result.stdout.strip().replace(" ", "").isalpha()
-    given = [
+    options = [
         "transcribe",
         "--json",
         str(seeds[0].path),
@@ -186,7 +186,7 @@ def test_transcribe(seeds: list[dc.Sample], tmp_path: Path) -> None:
         "no-such.flac",
         str(seeds[1].path),
     ]
-    result = run(main, given)
+    result = run(main, options)
     assert result.exit_code == 2
     assert len(result.stdout.splitlines()) == 2
     assert result.stderr.count("error: cannot read") == 2

@@ -157,12 +157,12 @@ def test_too_small_a_share_is_not_trusted() -> None:
 def test_one_unreadable_input_is_left_out_and_told() -> None:
     data = [Item(str(i), array) for i, array in enumerate(arrays(30))]
     data[7] = Item("broken", None)
-    told: dict[str, str] = {}
-    profile = dc.profile(Echo(), data, exact=True, watch=lambda progress: told.update(progress.skipped))
-    assert told == {"broken": "cannot read broken.wav: it is empty"}
+    reported: dict[str, str] = {}
+    profile = dc.profile(Echo(), data, exact=True, watch=lambda progress: reported.update(progress.skipped))
+    assert reported == {"broken": "cannot read broken.wav: it is empty"}
     assert profile.origin.traces == 29
     report = dc.cover(profile.abstract(10), Echo(), data)
-    assert report.skipped == told
+    assert report.skipped == reported
     assert report.traces == 29
     assert report["BSCov"] == 1.0
 

@@ -241,15 +241,15 @@ def test_graphs_give_the_scores_and_gradients_of_the_network() -> None:
         pytest.skip("no CUDA device here")
     net = Recogniser(Shape(width=128, layers=2, blocks=1, hidden=64, channels=(4, 8))).cuda().train()
     inputs = [(torch.randn(rows, 96 * rows, 80).cuda(), torch.full((rows,), 90 * rows).cuda()) for rows in (4, 6, 4)]
-    found = []
+    result = []
     for forward in (Graphs(net), Scores(net)):
         for frames, counts in inputs:
             net.zero_grad(set_to_none=True)
             scores, middle = forward(frames, counts)
             (scores.square().mean() + middle.square().mean()).backward()
-            found.append([scores.detach().clone(), *(weight.grad.clone() for weight in net.parameters())])  # type: ignore[union-attr]
+            result.append([scores.detach().clone(), *(weight.grad.clone() for weight in net.parameters())])  # type: ignore[union-attr]
             del scores, middle
-    for replayed, plain in zip(found[:3], found[3:], strict=True):
+    for replayed, plain in zip(result[:3], result[3:], strict=True):
         for one, other in zip(replayed, plain, strict=True):
             torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-2)
 
@@ -277,8 +277,8 @@ def test_the_shape_of_deepspeech() -> None:
 @pytest.mark.parametrize("voice", ["espeak:en-us+m3", "flite:slt", "festival:kal_diphone"])
 def test_voices_speak(voice: str, tmp_path: Path) -> None:
     program, _, name = voice.partition(":")
-    said = voices.say(voices.Voice(program, name), ["good morning", "the river is deep"], tmp_path)
-    assert all(audio is not None and 0.4 < audio.seconds < 4 and audio.rms > 0.005 for audio in said)
+    message = voices.say(voices.Voice(program, name), ["good morning", "the river is deep"], tmp_path)
+    assert all(audio is not None and 0.4 < audio.seconds < 4 and audio.rms > 0.005 for audio in message)
 
 
 def test_texts_of_a_shard_depend_on_its_number_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,9 +91,9 @@ def replaced(samples: Any) -> Audio:
     ],
 )
 def test_what_is_no_longer_the_seed_is_stopped(mutant: Audio, reason: str) -> None:
-    found = Validity().reason(SEED, mutant)
-    assert found is not None
-    assert found.startswith(reason)
+    result = Validity().reason(SEED, mutant)
+    assert result is not None
+    assert result.startswith(reason)
 
 
 def test_the_limits_can_be_chosen() -> None:

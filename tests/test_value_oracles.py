@@ -120,18 +120,18 @@ words = st.lists(st.sampled_from(["go", "stop", "turn", "left", "please"]), max_
 
 
 @given(words, words)
-def test_only_keywords_count(said: str, heard: str) -> None:
+def test_only_keywords_count(message: str, heard: str) -> None:
     oracle = dc.Keywords(("stop", "turn left"))
     counts = [
         [
             text.split().count("stop"),
             sum(pair == ("turn", "left") for pair in zip(text.split(), text.split()[1:], strict=False)),
         ]
-        for text in (said, heard)
+        for text in (message, heard)
     ]
     wrong = sum(abs(a - b) for a, b in zip(*counts, strict=True))
-    assert oracle.score(oracle.reference(said, ""), heard.upper()) == wrong / max(1, sum(counts[0]))
-    assert oracle.fails(oracle.score(said, heard)) == (wrong > 0)
+    assert oracle.score(oracle.reference(message, ""), heard.upper()) == wrong / max(1, sum(counts[0]))
+    assert oracle.fails(oracle.score(message, heard)) == (wrong > 0)
 
 
 def test_slots_count_as_keywords() -> None:

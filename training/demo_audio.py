@@ -101,17 +101,17 @@ _CHECKSUMS = [_checksum_of_byte(byte) for byte in range(256)]
 def say_all(rows: Iterable[tuple[Voice, list[str]]], seconds: tuple[float, float]) -> list[Said]:
     """Every row in its voice, without what is shorter or longer than that."""
 
-    def row(voice: Voice, said: list[str]) -> list[Said]:
+    def row(voice: Voice, message: list[str]) -> list[Said]:
         with tempfile.TemporaryDirectory() as folder:
-            heard = voices.say(voice, [texts.spoken(text) for text in said], Path(folder))
+            heard = voices.say(voice, [texts.spoken(text) for text in message], Path(folder))
         return [
             Said(text, voice, opus(audio))
-            for text, audio in zip(said, heard, strict=True)
+            for text, audio in zip(message, heard, strict=True)
             if audio is not None and seconds[0] <= audio.seconds <= seconds[1]
         ]
 
     with ThreadPoolExecutor(2) as pool:
-        return [said for part in pool.map(lambda given: row(*given), rows) for said in part]
+        return [expected for part in pool.map(lambda row_of_text: row(*row_of_text), rows) for expected in part]
 
 
 def seed_rows(rng: np.random.Generator, sentences: list[str]) -> list[tuple[Voice, list[str]]]:
@@ -165,20 +165,20 @@ def occurring(sentences: list[str], path: Path) -> list[str]:
     return [sentence for sentence in sentences if f" {sentence} " in words]
 
 
-def write(folder: Path, said: list[Said]) -> None:
+def write(folder: Path, message: list[Said]) -> None:
     """Write a folder of audio with its transcripts in place of what was there."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     lines = []
-    for number, each in enumerate(said):
+    for number, each in enumerate(message):
         voice = re.sub(r"[^a-z0-9]+", "-", f"{each.voice.program}-{each.voice.name}".lower())
         with atomic_write(folder / f"{voice}-{number:03}.opus") as file:
             file.write(each.data)
         lines.append(f"{voice}-{number:03}.opus\t{each.text}\n")
     with atomic_write(folder / "transcripts.tsv") as file:
         file.write("".join(lines).encode())
-    minutes, size = sum(each.audio.seconds for each in said) / 60, sum(len(each.data) for each in said)
-    print(f"{folder.name}: {len(said)} utterances, {minutes:.1f} min, {size / 1e6:.2f} MB")
+    minutes, size = sum(each.audio.seconds for each in message) / 60, sum(len(each.data) for each in message)
+    print(f"{folder.name}: {len(message)} utterances, {minutes:.1f} min, {size / 1e6:.2f} MB")
 
 
 def main() -> None:
@@ -194,10 +194,10 @@ def main() -> None:
             raise SystemExit(f"{path} has {len(known)} of our sentences, such as {known[0]!r}; write others")
     tried = say_all(seed_rows(rng, sentences), SEED_SECONDS)
     heard = [run.output for run in load(with_language_model=True).run([each.audio for each in tried])]
-    respaced = {said.text for said, text in zip(tried, heard, strict=True) if has_same_letters(said.text, text)}
+    respaced = {spoken.text for spoken, text in zip(tried, heard, strict=True) if has_same_letters(spoken.text, text)}
     print(f"left out, written with other spaces or apostrophes: {sorted(respaced)}")
     kept = [pair for pair in zip(tried, heard, strict=True) if pair[0].text not in respaced]
-    tried, perfect = [said for said, _ in kept], [said.text == text for said, text in kept]
+    tried, perfect = [message for message, _ in kept], [message.text == text for message, text in kept]
     seeds = choose(rng, tried, perfect)
     in_all, right, taken = (
         Counter(str(each.voice) for each in some)

@@ -145,13 +145,13 @@ def write_list(samples: list[Sample], folder: Path) -> None:
 def error_rates(run: Path, samples: list[Sample]) -> dict[str, float]:
     """The error rates of the finished file, loaded as a user would."""
     system = EesenSystem(run / "final.nnet", units=run / "units.txt", features=RECIPE)
-    said = [sample.text or "" for sample in samples]
+    message = [sample.text or "" for sample in samples]
     heard = [
         result.output
         for start in range(0, len(samples), BATCH)
         for result in system.run([sample.input for sample in samples[start : start + BATCH]])
     ]
-    return {"wer": round(jiwer.wer(said, heard), 4), "cer": round(jiwer.cer(said, heard), 4)}
+    return {"wer": round(jiwer.wer(message, heard), 4), "cer": round(jiwer.cer(message, heard), 4)}
 
 
 def main() -> None:

@@ -129,8 +129,8 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args()
     jobs = []
-    for given in arguments.sets:
-        name, _, paths = given.partition("=")
+    for entry in arguments.sets:
+        name, _, paths = entry.partition("=")
         jobs.append((name, [Path(path) for path in paths.split(",")]))
     with ProcessPoolExecutor(arguments.workers) as pool:
         scores = [score for both in pool.map(recognised, jobs) for score in both]

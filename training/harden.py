@@ -83,8 +83,8 @@ class Network:
 
 def recordings(folders: Sequence[Path], longest: float) -> list[Sample]:
     """Recordings with plain texts, at most `longest` seconds each."""
-    found = [sample for folder in folders for sample in read_corpus(folder) if is_plain(sample.text or "")]
-    return [sample for sample in found if soundfile.info(sample.path).duration <= longest]
+    result = [sample for folder in folders for sample in read_corpus(folder) if is_plain(sample.text or "")]
+    return [sample for sample in result if soundfile.info(sample.path).duration <= longest]
 
 
 def spoken(sample: Sample) -> Spoken:
@@ -127,9 +127,9 @@ def random_mutants(recipes: Sequence[Any], samples: Sequence[Sample], rng: np.ra
     return mutants
 
 
-def fine_tuned(start: Path, data: Path, arm: str, seed: int, given: argparse.Namespace) -> Recogniser:
+def fine_tuned(start: Path, data: Path, arm: str, seed: int, options: argparse.Namespace) -> Recogniser:
     """A copy of the network, fine-tuned on clean recordings and the arm's mutants and otherwise unchanged."""
-    place, updates, rate = torch.device(given.device), given.updates, given.rate
+    place, updates, rate = torch.device(options.device), options.updates, options.rate
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         net = Recogniser().to(place)
@@ -143,7 +143,7 @@ def fine_tuned(start: Path, data: Path, arm: str, seed: int, given: argparse.Nam
         mix = {"clean": CLEAN_SHARE, ARMS[arm]: 1 - CLEAN_SHARE}
         update = 0
         while update < updates:
-            for batch in pool.batches(mix, rng, seconds=given.batch_seconds, most=BATCH, longest=17.0):
+            for batch in pool.batches(mix, rng, seconds=options.batch_seconds, most=BATCH, longest=17.0):
                 fall = 0.5 * (1 + math.cos(math.pi * update / updates))
                 optimiser.param_groups[0]["lr"] = rate * min(1.0, (update + 1) / WARM_UPDATES) * fall
                 loss = loss_of(net, Scores(net), batch, sounds, easy=True)
@@ -191,13 +191,13 @@ class Hardening:
 
     def prepare(self) -> list[Any]:
         """Find failing tests and write all that is to be trained on; the recipes of the failing tests."""
-        system, given = self.untouched.system(self.given.device), self.given
+        system, options = self.untouched.system(self.given.device), self.given
         names, _ = right(system, self.train)
-        seeds = [sample for sample in self.train if sample.id in names][: given.train_seeds]
-        settings = {"runs": given.train_runs, "seed": given.seed, "severity": given.severity}
+        seeds = [sample for sample in self.train if sample.id in names][: options.train_seeds]
+        settings = {"runs": options.train_runs, "seed": options.seed, "severity": options.severity}
         failed = campaign(system, seeds, self.folder / "search", **settings).failed
         if not failed:
-            raise InputError(f"no test failed in {given.train_runs} runs: raise --train-runs or --severity")
+            raise InputError(f"no test failed in {options.train_runs} runs: raise --train-runs or --severity")
         recipes, data = [test.recipe for test in failed], self.folder / "data"
         data.mkdir(exist_ok=True)
         failing = [(test.seed_reference, test.make()) for test in failed]
@@ -206,19 +206,21 @@ class Hardening:
         for name, sounds in arms.items():
             rows = ((f"{name}-{number}", text, name, pcm(audio)) for number, (text, audio) in enumerate(sounds))
             write_shard(data / f"{name}.000", rows)
-        print(f"{len(failed)} failing tests of {given.train_runs} runs on {len(seeds)} training recordings", flush=True)
+        print(
+            f"{len(failed)} failing tests of {options.train_runs} runs on {len(seeds)} training recordings", flush=True
+        )
         return recipes
 
     def fine_tune(self) -> list[Network]:
-        given = self.given
+        options = self.given
         networks = [
             Network(arm, seed, self.folder / f"{ARMS[arm]}-{seed}.safetensors")
             for arm in ARMS
-            for seed in range(given.repeats)
+            for seed in range(options.repeats)
         ]
         for network in networks:
             if not network.weights.exists():
-                net = fine_tuned(WEIGHTS, self.folder / "data", network.arm, network.seed, given)
+                net = fine_tuned(WEIGHTS, self.folder / "data", network.arm, network.seed, options)
                 halves = {name: weight.half().contiguous().cpu() for name, weight in net.state_dict().items()}
                 save_file(halves, network.weights)
                 print(f"{network.name} is fine-tuned", flush=True)
@@ -228,13 +230,13 @@ class Hardening:
         """What a campaign on held-out recordings finds; its random seed is not that of the search."""
         system, folder = network.system(self.given.device), self.folder / f"{network.name}-campaign-{number}"
         settings = {"runs": self.given.runs, "seed": self.given.seed + 1 + number, "severity": self.given.severity}
-        found = campaign(system, seeds, folder, **settings)
-        severe = [test for test in found.failed if test.score > SEVERE]
+        result = campaign(system, seeds, folder, **settings)
+        severe = [test for test in result.failed if test.score > SEVERE]
         return {
-            "failures": len(found.failed),
-            "distinct": different_failures(found.failed),
+            "failures": len(result.failed),
+            "distinct": different_failures(result.failed),
             "severe": different_failures(severe),
-            "seeds": len({test.seed for test in found.failed}),
+            "seeds": len({test.seed for test in result.failed}),
         }
 
 
@@ -251,8 +253,8 @@ def table(result: dict[str, Any]) -> str:
         for what in counts:
             values[arm, what] = [float(np.mean([each[what] for each in row["campaigns"]])) for row in rows]
         rates = [_mean([100 * row[what] for row in rows], "%") for what in ("wer clean", "wer mutants")]
-        found = [_mean(values[arm, what]) for what in counts]
-        lines.append(f"| {arm} | {len(rows)} | {' | '.join([*rates, *found])} |")
+        outcome = [_mean(values[arm, what]) for what in counts]
+        lines.append(f"| {arm} | {len(rows)} | {' | '.join([*rates, *outcome])} |")
     test = mann_whitney(values[FAILING, "distinct"], values[RANDOM, "distinct"])
     lines += ["", f"Distinct failures, {FAILING} against {RANDOM}: A = {test.superiority:.2f}, p = {test.p:.2f}."]
     return "\n".join(lines)

@@ -34,8 +34,8 @@ SPEAKERS = (re.compile(r"^(\d+)-\d+-\d+$"), re.compile(r"^[a-z]+\d+-(\w+)-b$"))
 def speaker(sample: Sample) -> str:
     """The speaker, or the text if the file does not name one."""
     for pattern in SPEAKERS:
-        if found := pattern.match(sample.id):
-            return found[1]
+        if result := pattern.match(sample.id):
+            return result[1]
     return sample.text or ""
 
 
@@ -73,8 +73,8 @@ def main() -> None:
     arguments = parser.parse_args()
     arguments.output.mkdir(parents=True, exist_ok=True)
     jobs = []
-    for given in arguments.corpora:
-        name, _, path = given.partition("=")
+    for entry in arguments.corpora:
+        name, _, path = entry.partition("=")
         samples = [sample for sample in read_corpus(path) if is_plain(sample.text or "")]
         for share, held in ((name, False), (f"{name}-held", True)):
             chosen = [sample for sample in samples if is_held_out(sample) == held]

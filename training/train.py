@@ -95,13 +95,13 @@ def held_out(net: Any, pool: Pool, most: int = 240) -> dict[str, float]:
     rates = {}
     for share in HELD:
         utterances = sorted(pool.shares.get(share, [])[:most], key=lambda each: each.samples)
-        said, written = [], []
+        message, written = [], []
         for start in range(0, len(utterances), 60):
             batch = pool.batch(utterances[start : start + 60])
-            said += [each.text for each in batch.utterances]
+            message += [each.text for each in batch.utterances]
             written += heard(net, batch)
-        if said:
-            rates[share] = round(jiwer.wer(said, written), 4)
+        if message:
+            rates[share] = round(jiwer.wer(message, written), 4)
     return rates
 
 
@@ -165,7 +165,7 @@ class Training:
         return float(self.spent / 60 / self.arguments.minutes)
 
     def go(self) -> None:
-        began, told, losses = time.monotonic() - self.spent, 0.0, []
+        began, reported, losses = time.monotonic() - self.spent, 0.0, []
         while self.progress < 1:
             self.pool.refresh(limit=40 if self.step else 1_000_000)
             easy = self.stage == 0 and self.step < EASY_STEPS
@@ -175,16 +175,16 @@ class Training:
                 self.spent = time.monotonic() - began
                 if self.progress >= 1 or (easy and self.step >= EASY_STEPS):
                     break
-            if self.spent - told > TELL_SECONDS or self.progress >= 1:
-                told = self.spent
+            if self.spent - reported > TELL_SECONDS or self.progress >= 1:
+                reported = self.spent
                 self.tell(torch.stack(losses).mean().item() if losses else math.nan)
                 losses = []
 
     def batches(self, easy: bool) -> Any:
         mix = {share: (1 - self.progress) * MIX_FIRST[share] + self.progress * MIX_LAST[share] for share in MIX_FIRST}
-        given = self.arguments
+        options = self.arguments
         longest = EASY_SECONDS if easy else 17.0
-        return self.pool.batches(mix, self.rng, seconds=given.batch_seconds, most=given.batch_most, longest=longest)
+        return self.pool.batches(mix, self.rng, seconds=options.batch_seconds, most=options.batch_most, longest=longest)
 
     def update(self, batch: Batch, *, easy: bool) -> Tensor:
         self.net.train()

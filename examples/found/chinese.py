@@ -145,10 +145,10 @@ class Reader:
 
 def main() -> None:
     texts, marks = list(SENTENCES), free(AddMark, Quote, Exclaim)
-    found = hunt(Reader(), texts, list(SENTENCES.items()), oracle=RightReading(), mutations=marks, runs=400)
+    result = hunt(Reader(), texts, list(SENTENCES.items()), oracle=RightReading(), mutations=marks, runs=400)
 
     print("\nThe package alone:")
-    for one in found:
+    for one in result:
         for text in (one.seed, one.mutant):
             print(f"G2pM()({text!r}) = {' '.join(G2pM()(text))}")
 

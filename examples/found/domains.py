@@ -91,11 +91,11 @@ def main() -> None:
     seeds = [(name, "generated") for name in generated(100, seed=0)] + [(name, "genuine") for name in KNOWN]
     training = generated(100, seed=1) + KNOWN
     system, oracle = Detector(), dc.Disagreement()
-    found = hunt(system, training, seeds, oracle=oracle, mutations=free(Subdomain), runs=600)
-    found += hunt(system, training, seeds, oracle=oracle, mutations=free(Capitals), runs=200)
+    result = hunt(system, training, seeds, oracle=oracle, mutations=free(Subdomain), runs=600)
+    result += hunt(system, training, seeds, oracle=oracle, mutations=free(Capitals), runs=200)
 
     print("\nThe package alone:")
-    for one in found:
+    for one in result:
         for domain in (one.seed, one.mutant):
             print(f"get_prob([{domain!r}]) = {dgaintel.get_prob([domain]):.4f}")
 

@@ -124,12 +124,12 @@ class Writer:
 
 def main() -> None:
     system, words = Writer(), [*WORDS]
-    found = hunt(system, words, list(WORDS.items()), oracle=StemKept(0.35), mutations=free(AddEnding), runs=150)
+    result = hunt(system, words, list(WORDS.items()), oracle=StemKept(0.35), mutations=free(AddEnding), runs=150)
     oracle, apostrophes = dc.CharacterErrorRate(0.2), free(PlainApostrophes)
-    found += hunt(system, words, list(CONTRACTIONS.items()), oracle=oracle, mutations=apostrophes, runs=40)
+    result += hunt(system, words, list(CONTRACTIONS.items()), oracle=oracle, mutations=apostrophes, runs=40)
 
     print("\nThe package alone:")
-    for one in found:
+    for one in result:
         for word in (one.seed, one.mutant):
             print(f"C2K()({word!r}) = {system.c2k(word)}")
 

@@ -100,11 +100,11 @@ def main() -> None:
     system, oracle = Dictionary(), dc.CharacterErrorRate(0.5)
     seeds = [(word, word) for word in KNOWN]
     longer = [(word, word) for word in KNOWN if len(word) > 6]
-    found = hunt(system, KNOWN, longer, oracle=oracle, mutations=free(WrongLetter), runs=400)
-    found += hunt(system, KNOWN, seeds, oracle=oracle, mutations=free(AddToken), runs=200)
+    result = hunt(system, KNOWN, longer, oracle=oracle, mutations=free(WrongLetter), runs=400)
+    result += hunt(system, KNOWN, seeds, oracle=oracle, mutations=free(AddToken), runs=200)
 
     print("\nThe package alone:")
-    for one in found:
+    for one in result:
         for text in (one.seed, one.mutant):
             print(f"nearest to vectorize_words({text.split()})[0]: {system.alone(text)}")
 

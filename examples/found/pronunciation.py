@@ -106,11 +106,11 @@ class Pronouncer:
 def main() -> None:
     system = Pronouncer()
     dictionary = [word for word in system.g2p.cmu if re.fullmatch("[a-z]{4,12}", word)][::60]
-    found = hunt(system, dictionary, WORDS, oracle=StemKept(0.4), mutations=free(AddEnding), runs=400)
-    found += hunt(system, dictionary, SENTENCES, oracle=dc.WordErrorRate(), mutations=free(CurlyApostrophes), runs=10)
+    result = hunt(system, dictionary, WORDS, oracle=StemKept(0.4), mutations=free(AddEnding), runs=400)
+    result += hunt(system, dictionary, SENTENCES, oracle=dc.WordErrorRate(), mutations=free(CurlyApostrophes), runs=10)
 
     print("\nThe package alone:")
-    for one in found:
+    for one in result:
         for text in (one.seed, one.mutant):
             print(f"G2p()({text!r}) = {' '.join(system.g2p(text))}")
 

@@ -85,11 +85,11 @@ def main() -> None:
     system = Speakers(enrolled)
     training = [sound for sounds in enrolled.values() for sound in sounds]
     mutations = dc.Mutations.sound(CHANGES)
-    found = hunt(system, training, rest, oracle=dc.Disagreement(), mutations=mutations, runs=300)
+    result = hunt(system, training, rest, oracle=dc.Disagreement(), mutations=mutations, runs=300)
 
     folder = Path(tempfile.mkdtemp())
     print(f"\nThe package alone, and the sounds in {folder}:")
-    for number, one in enumerate(found):
+    for number, one in enumerate(result):
         for name, sound in (("before", one.seed), ("after", one.mutant)):
             sound.write(folder / f"{number}-{name}.wav")
             print(f"{number}-{name}.wav, which is {one.reference}: nearest to {system.alone(sound)}")

@@ -49,8 +49,8 @@ class Listener:
         for frame in inputs:
             states.append(np.tanh(states[-1] @ self._keep + frame @ self._hear))
         words = (np.array(states[1:]) @ self._say).argmax(1).tolist()
-        said = [("ah", "oh", "")[word] for word, last in zip(words, [-1, *words], strict=False) if word != last]
-        return dc.Run(" ".join(filter(None, said)), dc.Trace(np.array(states), inputs))
+        message = [("ah", "oh", "")[word] for word, last in zip(words, [-1, *words], strict=False) if word != last]
+        return dc.Run(" ".join(filter(None, message)), dc.Trace(np.array(states), inputs))
 
 
 @dataclass(frozen=True)
@@ -225,7 +225,7 @@ def test_a_campaign_is_algorithm_1_to_the_letter(make: Any, select: str, guide: 
     for ran, right in zip(record.runs, expected, strict=True):
         if ran.outcome == "kept" and ran.visits is not None:
             coverage.add(ran.visits)
-        found = {
+        result = {
             "parent": ran.parent,
             "changes": ran.changes,
             "outcome": ran.outcome,
@@ -233,7 +233,7 @@ def test_a_campaign_is_algorithm_1_to_the_letter(make: Any, select: str, guide: 
             "score": ran.score,
             "coverage": coverage.value,
         }
-        assert found == right, f"run {ran.number}"
+        assert result == right, f"run {ran.number}"
     outcomes = {ran.outcome for ran in record.runs}
     assert outcomes == {"kept", "dropped", "failed"}
     assert max(len(record.tests[ran.parent].recipe) for ran in record.runs) >= 2, "chains of three are made"

@@ -130,8 +130,8 @@ def test_distance_is_the_sum_of_differences_of_indices() -> None:
 
 def walk(states: list[int], inputs: list[int], *, outputs: list[str] | None = None) -> dc.Trace:
     """A trace through numbered places on a line."""
-    given = None if outputs is None else np.array(outputs)
-    return dc.Trace(np.array(states, float)[:, None], np.array(inputs, float)[:, None], given)
+    array = None if outputs is None else np.array(outputs)
+    return dc.Trace(np.array(states, float)[:, None], np.array(inputs, float)[:, None], array)
 
 
 def plain_grid(*traces: dc.Trace) -> dc.AbstractModel:

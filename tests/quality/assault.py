@@ -231,15 +231,15 @@ def main() -> None:
     parser.add_argument("--part", default="0/1", help="Run only this part of the cases, such as 0/2 and 1/2.")
     parser.add_argument("--only", type=int, help="Run this case alone, and show what it says.")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.work:
-        return work(given.cases)
-    if given.only is not None:
-        print(*Worker(given.cases).run(given.only, schedule(given.cases)[given.only]), sep="\n")
+    options = parser.parse_args()
+    if options.work:
+        return work(options.cases)
+    if options.only is not None:
+        print(*Worker(options.cases).run(options.only, schedule(options.cases)[options.only]), sep="\n")
         return None
     began, results, shown = time.monotonic(), [], Counter[str]()
-    place, _, parts = given.part.partition("/")
-    for result in assault(given.cases, log=given.log, part=(int(place), int(parts))):
+    place, _, parts = options.part.partition("/")
+    for result in assault(options.cases, log=options.log, part=(int(place), int(parts))):
         results.append(result)
         number, name, verdict, message = result
         shown[name + verdict] += 1

@@ -116,10 +116,10 @@ class Misbehaving(toy.Reader):
 
 def system(case: Case) -> str:
     """A campaign on a system that misbehaves; what it stores can be read again, and an honest system resumes it."""
-    told: set[int] = set()
+    reported: set[int] = set()
 
     def watch(status: Any) -> None:
-        told.update(event.number for event in status.events if isinstance(event, Ran) and event.outcome == "failed")
+        reported.update(event.number for event in status.events if isinstance(event, Ran) and event.outcome == "failed")
 
     refused: dc.DeepCruiserError | None = None
     try:
@@ -129,8 +129,8 @@ def system(case: Case) -> str:
         refused = error
     with contextlib.suppress(dc.FileError):  # it may have ended before it began
         record = dc.CampaignRecord.open(case.folder / "run", mutations=toy.MUTATIONS)
-        if record.problem or not told <= {test.number for test in record.failed}:
-            raise LostError(f"{record.problem} {sorted(told)}")
+        if record.problem or not reported <= {test.number for test in record.failed}:
+            raise LostError(f"{record.problem} {sorted(reported)}")
     if refused is not None:
         raise refused
     return "right"
@@ -273,12 +273,12 @@ def full_disk(at: int) -> Iterator[None]:
 
 def fault(case: Case) -> str:
     """A full disk, a folder that is deleted or renamed, Ctrl-C: resumed, the campaign is the undisturbed one."""
-    seed, kind, told = int(case.rng.integers(3)), int(case.rng.integers(4)), set[int]()
+    seed, kind, reported = int(case.rng.integers(3)), int(case.rng.integers(4)), set[int]()
     when = int(case.rng.integers(1, 120))
     folder = case.folder / "run"
 
     def watch(status: Any) -> None:
-        told.update(event.number for event in status.events if isinstance(event, Ran) and event.outcome == "failed")
+        reported.update(event.number for event in status.events if isinstance(event, Ran) and event.outcome == "failed")
         if status.state.runs >= when % 80 and folder.exists():
             if kind == 1:
                 shutil.rmtree(folder)
@@ -290,20 +290,20 @@ def fault(case: Case) -> str:
     try:
         with full_disk(when if kind == 0 else 10**9):
             toy.campaign(folder, runs=96, seed=seed, watch=watch)
-        said = ""
+        message = ""
     except dc.DeepCruiserError as error:
-        said = str(error)
+        message = str(error)
     if kind == 1:  # what was deleted is gone; it must be said
-        if folder.exists() and not said:
+        if folder.exists() and not message:
             raise LostError("the folder was deleted, and nothing was said")
-        return "clear error" if said else "right"
+        return "clear error" if message else "right"
     if kind == 2 and (case.folder / "elsewhere").exists():
         shutil.rmtree(folder, ignore_errors=True)
         (case.folder / "elsewhere").rename(folder)
     toy.campaign(folder, runs=96, seed=seed)
     record = dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS)
-    if not told <= {test.number for test in record.failed}:
-        raise LostError(f"reported and not stored: {sorted(told - {test.number for test in record.failed})}")
+    if not reported <= {test.number for test in record.failed}:
+        raise LostError(f"reported and not stored: {sorted(reported - {test.number for test in record.failed})}")
     toy.campaign(case.folder / "undisturbed", runs=96, seed=seed)
     if toy.rows(folder) != toy.rows(case.folder / "undisturbed"):
         raise LostError("resumed, it is another campaign")
@@ -387,14 +387,14 @@ def killed(case: Case) -> str:
     """A campaign that is killed at a random moment, resumed, and compared with the undisturbed one."""
     from tests.quality.kills import check, kill
 
-    folder, told = case.folder / "run", set[int]()
+    folder, reported = case.folder / "run", set[int]()
     number = int(case.rng.integers(15))
     for _ in range(3):
-        kill(number, folder, told, seconds=float(case.rng.exponential(0.15)), workers=0)
+        kill(number, folder, reported, seconds=float(case.rng.exponential(0.15)), workers=0)
     from tests.quality.kills import options
 
     toy.campaign(folder, **{**options(number), "runs": 200})
-    check(folder, told)
+    check(folder, reported)
     return "right"
 
 

@@ -218,10 +218,10 @@ def suites(case: Case) -> str:
     return "unknowable"
 
 
-def _wave(form: int, channels: int, rate: int, width: int, data: bytes, *, said: int | None = None) -> bytes:
+def _wave(form: int, channels: int, rate: int, width: int, data: bytes, *, claimed: int | None = None) -> bytes:
     align = channels * width // 8
     head = struct.pack("<HHIIHH", form, channels & 65535, rate, (rate * align) & 0xFFFFFFFF, align & 65535, width)
-    size = len(data) if said is None else said
+    size = len(data) if claimed is None else claimed
     body = b"WAVEfmt " + struct.pack("<I", len(head)) + head + b"data" + struct.pack("<I", size) + data
     return b"RIFF" + struct.pack("<I", len(body)) + body
 
@@ -236,12 +236,12 @@ def headers(case: Case) -> str:
         rates = [0, 1, 99, 100, 8000, 10**6, 10**6 + 1, 2**31 - 1, 2**31, 2**32 - 1]
         forms = [0, 1, 2, 3, 6, 7, 17, 49, 85, 0xFFFE]
         data = rng.bytes(int(rng.integers(0, 3000)))
-        said = [None, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 0x7FFFF000, len(data) + 1][rng.integers(8)]
+        claimed = [None, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 0x7FFFF000, len(data) + 1][rng.integers(8)]
         channels = claims[rng.integers(len(claims))] if rng.random() < 0.5 else 1
         rate = rates[rng.integers(len(rates))] if rng.random() < 0.5 else 16_000
         form = forms[rng.integers(len(forms))] if rng.random() < 0.5 else 1
         width = [0, 1, 4, 8, 12, 16, 24, 32, 64, 65528][rng.integers(10)] if rng.random() < 0.5 else 16
-        path.write_bytes(_wave(form, channels, rate, width, data, said=said))
+        path.write_bytes(_wave(form, channels, rate, width, data, claimed=claimed))
     elif kind == 1:
         forms_and_ends = [
             ("AIFF", "PCM_16"), ("W64", "PCM_16"), ("RF64", "PCM_16"), ("CAF", "PCM_16"), ("AU", "FLOAT"),
@@ -518,9 +518,9 @@ def streams(case: Case) -> str:
     environment = {**os.environ, **ENVIRONMENTS[case.rng.integers(len(ENVIRONMENTS))]}
     line = f'set -o pipefail; "{sys.executable}" -m deepcruiser {command} {stream}'
     done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, timeout=60, check=False)
-    said = (done.stdout + done.stderr).decode(errors="replace")
-    if done.returncode not in (0, 1, 2, 4, 120 * ("&-" in stream), 141) or "Traceback" in said:
-        raise AssertionError(f"{line}: {done.returncode} {said[-900:]}")
+    output = (done.stdout + done.stderr).decode(errors="replace")
+    if done.returncode not in (0, 1, 2, 4, 120 * ("&-" in stream), 141) or "Traceback" in output:
+        raise AssertionError(f"{line}: {done.returncode} {output[-900:]}")
     return "right"
 
 

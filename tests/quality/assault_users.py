@@ -117,8 +117,8 @@ def texts(case: Case) -> str:
     )  # fmt: skip
     os.chdir(case.folder)
     page = dc.report(folder, path=case.folder / "page.html")
-    found = find(record)
-    for shown in (record, found, record.model, *record.failed[:2], page):
+    outcome = find(record)
+    for shown in (record, outcome, record.model, *record.failed[:2], page):
         _check_html(getattr(shown, "_repr_html_", str)())
     _check_html((case.folder / "page.html").read_text("utf-8"))
     for arguments in (
@@ -233,7 +233,7 @@ class OddChange:
 
 def users_code(case: Case) -> str:
     """An oracle or changes that misbehave; what was reported is stored, and can be resumed with those that do not."""
-    told: set[int] = set()
+    reported: set[int] = set()
     odd: dict[str, Any] = {}
     if case.rng.random() < 0.6:
         odd["oracle"] = OddOracle(case)
@@ -241,7 +241,7 @@ def users_code(case: Case) -> str:
         odd["mutations"] = dc.Mutations((OddChange,), families=(), unaffected=(OddChange,))
 
     def watch(status: Any) -> None:
-        told.update(event.number for event in status.events if getattr(event, "outcome", "") == "failed"
+        reported.update(event.number for event in status.events if getattr(event, "outcome", "") == "failed"
                     and hasattr(event, "number"))  # fmt: skip
 
     refused: dc.DeepCruiserError | None = None
@@ -251,8 +251,8 @@ def users_code(case: Case) -> str:
         refused = error
     with contextlib.suppress(dc.FileError):  # it may have ended before it began
         record = dc.CampaignRecord.open(case.folder / "run", mutations=odd.get("mutations", toy.MUTATIONS))
-        if record.problem or not told <= {test.number for test in record.failed}:
-            raise LostError(f"{record.problem} {sorted(told)}")
+        if record.problem or not reported <= {test.number for test in record.failed}:
+            raise LostError(f"{record.problem} {sorted(reported)}")
     if refused is not None:
         raise refused
     return "right"
@@ -288,21 +288,21 @@ def data(case: Case) -> str:
         field = ("id", "input", "text", "")[case.rng.integers(4)]
         plain = {"id": "odd", "input": "(a)", "text": None}
         items[place] = _Item({**plain, field: value}) if field else (value if case.rng.random() < 0.2 else "(a)")
-    given: Any = items
+    seeds: Any = items
     kind = int(case.rng.integers(4))
     if kind == 0:
-        given = _failing(items)
+        seeds = _failing(items)
     elif kind == 1:
-        given = tuple(items)
+        seeds = tuple(items)
     elif kind == 2:
-        given = {"a": items}
+        seeds = {"a": items}
     action = int(case.rng.integers(3))
     if action == 0:
-        dc.profile(_Careful(), given)
+        dc.profile(_Careful(), seeds)
     elif action == 1:
-        dc.cover(toy.model(), _Careful(), given)
+        dc.cover(toy.model(), _Careful(), seeds)
     else:
-        toy.campaign(case.folder / "run", given, runs=8)
+        toy.campaign(case.folder / "run", seeds, runs=8)
     return "right"
 
 

@@ -61,20 +61,20 @@ class Scene:
 
     def first_failure(self, seed: int, *, runs: int, **options: Any) -> float:
         """The number of the first run that fails; infinite if none of `runs` does."""
-        found: list[int] = []
+        result: list[int] = []
 
         def watch(status: Status) -> None:
-            found.extend(
+            result.extend(
                 event.number for event in status.events if event.outcome == "failed" and event.reason == "wrong"
             )
-            if found:
+            if result:
                 raise Found
 
         with tempfile.TemporaryDirectory() as folder:
             try:
                 self.campaign(Path(folder), seed, runs=runs, watch=watch, **options)
             except Found:
-                return found[0]
+                return result[0]
         return float("inf")
 
     def first_failures(self, seeds: Sequence[int], *, runs: int, **options: Any) -> list[float]:
@@ -83,14 +83,14 @@ class Scene:
 
 def table_of_guides(scene: Scene, *, campaigns: int, runs: int) -> None:
     print(f"the first failure, in runs; {campaigns} campaigns of up to {runs} runs, {scene.model}")
-    print(f"{'guide':10} {'select, pick':20} {'quartiles':>24} {'found':>8}")
+    print(f"{'guide':10} {'select, pick':20} {'quartiles':>24} {'result':>8}")
     for select, pick in (("uniform", "uniform"), ("rarity", "thompson")):
         for guide in ("none", "random", dc.BSCov, dc.SBCov(2), dc.BTCov, dc.ISCov, dc.WICov):
-            found = scene.first_failures(range(campaigns), runs=runs, guide=guide, select=select, pick=pick)
-            quartiles = np.quantile(np.minimum(found, 10**6), (0.25, 0.5, 0.75), method="nearest")
+            result = scene.first_failures(range(campaigns), runs=runs, guide=guide, select=select, pick=pick)
+            quartiles = np.quantile(np.minimum(result, 10**6), (0.25, 0.5, 0.75), method="nearest")
             words = "".join(f"{value:8.0f}" if value < 10**6 else f"  > {runs:4}" for value in quartiles)
             print(
-                f"{guide!s:10} {select + ', ' + pick:20} {words} {np.isfinite(found).sum():5} of {campaigns}",
+                f"{guide!s:10} {select + ', ' + pick:20} {words} {np.isfinite(result).sum():5} of {campaigns}",
                 flush=True,
             )
 
@@ -126,12 +126,12 @@ def main() -> None:
     parser.add_argument("--strategies", action="store_true")
     parser.add_argument("--campaigns", type=int)
     parser.add_argument("--runs", type=int, default=600)
-    given = parser.parse_args()
+    options = parser.parse_args()
     scene = Scene.load()
-    if given.strategies:
-        table_of_strategies(scene, campaigns=given.campaigns or 10, runs=given.runs)
+    if options.strategies:
+        table_of_strategies(scene, campaigns=options.campaigns or 10, runs=options.runs)
     else:
-        table_of_guides(scene, campaigns=given.campaigns or 20, runs=given.runs)
+        table_of_guides(scene, campaigns=options.campaigns or 20, runs=options.runs)
 
 
 if __name__ == "__main__":

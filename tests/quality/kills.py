@@ -80,7 +80,7 @@ def campaign(folder: Path, number: int, workers: int) -> Callable[[int], None]:
     return work
 
 
-def check(folder: Path, told: set[int]) -> int:
+def check(folder: Path, reported: set[int]) -> int:
     """Look at a folder that nobody is at work in; how many failing tests it holds."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], "the database is damaged"
@@ -88,7 +88,7 @@ def check(folder: Path, told: set[int]) -> int:
         stored = {}
         if "runs" in tables:
             stored = dict(db.execute("SELECT number, lower(hex(digest)) FROM runs WHERE outcome = 'failed'"))
-    assert told <= set(stored), f"told but not stored: {sorted(told - set(stored))}"
+    assert reported <= set(stored), f"told but not stored: {sorted(reported - set(stored))}"
     for number, digest in stored.items():
         text, about = (folder / "failed" / f"{number:06}{suffix}" for suffix in (".txt", ".json"))
         assert text.is_file(), f"{number} is stored, but there is no {text.name}"
@@ -96,22 +96,22 @@ def check(folder: Path, told: set[int]) -> int:
     return len(stored)
 
 
-def kill(number: int, folder: Path, told: set[int], *, seconds: float, workers: int) -> bool:
+def kill(number: int, folder: Path, reported: set[int], *, seconds: float, workers: int) -> bool:
     """Go on with a campaign for so long at most; whether it was done by then."""
     child, pipe = in_child(campaign(folder, number, workers))
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
     with os.fdopen(pipe) as lines:
-        said = lines.read().splitlines()
-    raised = [line for line in said if line.startswith("raised")]
+        message = lines.read().splitlines()
+    raised = [line for line in message if line.startswith("raised")]
     assert not raised, raised
-    told.update(int(line.split()[1]) for line in said if line.startswith("failed"))
+    reported.update(int(line.split()[1]) for line in message if line.startswith("failed"))
     if (folder / "campaign.db").exists():
-        check(folder, told)
+        check(folder, reported)
     if workers:
         assert no_more(child), "the workers of a killed campaign live on"
-    return "done" in said
+    return "done" in message
 
 
 def no_more(group: int, *, seconds: float = 60) -> bool:
@@ -139,7 +139,7 @@ def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Cou
     with tempfile.TemporaryDirectory() as temporary:
         while counts["kills"] < kills:
             number = counts["campaigns"]
-            folder, whole, told = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole"), set[int]()
+            folder, whole, reported = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole"), set[int]()
             began = time.monotonic()
             toy.campaign(whole, **options(number))
             pace = max(0.12, (time.monotonic() - began) / KILLS_A_CAMPAIGN)
@@ -148,16 +148,16 @@ def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Cou
                 counts["starts"] += 1
                 workers = int(counts["starts"] % 10 == 0)
                 seconds = float(rng.exponential(pace) + workers * rng.uniform(0, 3))  # workers take seconds to start
-                done = kill(number, folder, told, seconds=seconds, workers=workers)
+                done = kill(number, folder, reported, seconds=seconds, workers=workers)
                 counts["kills"] += not done
             toy.campaign(folder, **options(number))  # the rest of the last one, in peace
-            counts["failures"] += check(folder, told)
-            counts["told"] += len(told)
+            counts["failures"] += check(folder, reported)
+            counts["reported"] += len(reported)
             assert toy.rows(folder) == toy.rows(whole), f"campaign {number} is not the one that never stopped"
             names = [sorted(file.name for file in (path / "failed").iterdir()) for path in (folder, whole)]
             assert names[0] == names[1], f"left behind: {sorted(set(names[0]) - set(names[1]))}"
             counts["campaigns"] += 1
-            say(f"campaign {number}: {len(told):,} failures told, all there; {counts['kills']:,} kills so far")
+            say(f"campaign {number}: {len(reported):,} failures reported, all there; {counts['kills']:,} kills so far")
     return counts
 
 
@@ -202,7 +202,7 @@ class Driver:
         code = f"from tests.quality.kills import drive; drive({str(folder)!r}, {number}, {address!r})"
         command = [sys.executable, "-c", code]  # a process that is not this module, so that workers can import it
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        self.told: set[int] = set()
+        self.reported: set[int] = set()
         self.said: set[str] = set()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -213,7 +213,7 @@ class Driver:
             word, _, number = line.strip().partition(" ")
             self.said.add(word)
             if word == "failed":
-                self.told.add(int(number))
+                self.reported.add(int(number))
 
     def wait(self, seconds: float) -> bool:
         """Whether it ends within some time."""
@@ -255,11 +255,11 @@ def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = pr
                 on_ray = number % 2 == 1
                 folder, whole = Path(temporary, f"{number}"), Path(temporary, f"{number}-whole")
                 toy.campaign(whole, **worker_options(number))
-                told = set[int]()
+                reported = set[int]()
                 driver = Driver(folder, number, cluster.address if on_ray else "")
                 while "done" not in driver.said:
                     if driver.wait(float(rng.exponential(0.3))):
-                        told |= driver.told
+                        reported |= driver.reported
                         if "done" not in driver.said:  # a batch was lost three times: the campaign is saved
                             counts["stopped"] += 1
                             assert counts["stopped"] <= kills, "campaigns stop without being killed"
@@ -270,9 +270,9 @@ def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = pr
                     victim = rng.choice(["driver", "worker", "worker", "node"] if on_ray else ["driver", "worker"])
                     if victim == "driver":
                         driver.kill()
-                        told |= driver.told
+                        reported |= driver.reported
                         if (folder / "campaign.db").exists():
-                            check(folder, told)
+                            check(folder, reported)
                         driver = Driver(folder, number, cluster.address if on_ray else "")
                     elif victim == "node":
                         cluster.remove_node(nodes.pop(int(rng.integers(len(nodes)))), allow_graceful=False)
@@ -285,11 +285,11 @@ def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = pr
                     counts["kills"] += 1
                     counts[f"{victim}s killed"] += 1
                 driver.wait(60)
-                told |= driver.told
-                check(folder, told)
+                reported |= driver.reported
+                check(folder, reported)
                 assert toy.rows(folder) == toy.rows(whole), f"campaign {number} is not the one that never stopped"
                 counts["campaigns"] += 1
-                counts["told"] += len(told)
+                counts["reported"] += len(reported)
                 say(f"campaign {number} on {'Ray' if on_ray else 'processes'}: {dict(counts)}")
     finally:
         cluster.shutdown()
@@ -301,11 +301,11 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", action="store_true", help="kill workers and nodes as well (needs Ray)")
-    given = parser.parse_args()
-    counts = (run_on_workers if given.workers else run)(given.kills, seed=given.seed)
+    options = parser.parse_args()
+    counts = (run_on_workers if options.workers else run)(options.kills, seed=options.seed)
     print(
-        f"{counts['kills']:,} kills in {counts['campaigns']:,} campaigns: {counts['told']:,} failures told and there, "
-        "all databases sound, and every campaign is the one that never stopped"
+        f"{counts['kills']:,} kills in {counts['campaigns']:,} campaigns: {counts['reported']:,} failures reported and "
+        "there, all databases sound, and every campaign is the one that never stopped"
     )
 
 

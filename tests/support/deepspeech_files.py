@@ -97,7 +97,7 @@ def network(w: dict[str, Any], kind: str) -> tuple[list[Any], list[Any], list[st
         spectrogram=spectrogram, sample_rate=16000, dct_coefficient_count=FEATURES, upper_frequency_limit=8000
     )
     mfccs = tf.identity(tf.reshape(features, [-1, FEATURES]), name="mfccs")
-    given = v1.placeholder(tf.float32, [1, STEPS, window, FEATURES], "input_node")
+    fed = v1.placeholder(tf.float32, [1, STEPS, window, FEATURES], "input_node")
     lengths = v1.placeholder(tf.int32, [1], "input_lengths")
     if kind == "old":
         before_c, before_h = (
@@ -105,7 +105,7 @@ def network(w: dict[str, Any], kind: str) -> tuple[list[Any], list[Any], list[st
         )
     else:
         before_c, before_h = (v1.placeholder(tf.float32, [1, size], f"previous_state_{part}") for part in "ch")
-    x = tf.reshape(tf.transpose(given, [1, 0, 2, 3]), [-1, window * FEATURES])
+    x = tf.reshape(tf.transpose(fed, [1, 0, 2, 3]), [-1, window * FEATURES])
     x = tf.reshape(dense("layer_3", dense("layer_2", dense("layer_1", x))), [-1, 1, size])
     if kind == "lite":
         outputs, c, h = [], before_c, before_h
@@ -156,7 +156,7 @@ def network(w: dict[str, Any], kind: str) -> tuple[list[Any], list[Any], list[st
     for name, value in (("version", 6), ("sample_rate", 16000), ("feature_win_len", 32), ("feature_win_step", 20)):
         outputs.append(tf.constant([value], name=f"metadata_{name}"))
     outputs.append(tf.constant([serialised(ALPHABET)], name="metadata_alphabet"))
-    return [given, before_c, before_h, samples], outputs, [tensor.op.name for tensor in outputs]
+    return [fed, before_c, before_h, samples], outputs, [tensor.op.name for tensor in outputs]
 
 
 def frozen(w: dict[str, Any], kind: str) -> Any:

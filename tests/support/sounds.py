@@ -23,9 +23,9 @@ def noise(count: int) -> np.ndarray:
     return (0.1 * np.random.default_rng(0).standard_normal(count)).astype(np.float32)
 
 
-def near(given: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
-    assert given.shape == expected.shape
-    assert np.abs(given - expected).max() <= tolerance
+def near(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    assert actual.shape == expected.shape
+    assert np.abs(actual - expected).max() <= tolerance
 
 
 def flac_with_length(path: Path, samples: np.ndarray, high: int, low: int) -> None:

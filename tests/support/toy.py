@@ -74,7 +74,7 @@ def model(seed: int = 0) -> dc.AbstractModel:
     return dc.profile(Reader(seed), texts(300, longest=12), exact=True).abstract(12)
 
 
-def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -> dc.CampaignRecord:
+def campaign(folder: Path, data: Sequence[Any] | None = None, **options: Any) -> dc.CampaignRecord:
     """A campaign on the reader, made in this process by default."""
     options = {
         "oracle": dc.Disagreement(),
@@ -88,7 +88,7 @@ def campaign(folder: Path, given: Sequence[Any] | None = None, **options: Any) -
         pick = {"pick": options.pop("pick", "uniform")}
         options["scheduler"] = Component(options.pop("select", "rarity"), pick)
     system = options.pop("system", None) or Reader()
-    return dc.fuzz(system, options.pop("model", None) or model(), given or seeds(), folder=folder, **options)
+    return dc.fuzz(system, options.pop("model", None) or model(), data or seeds(), folder=folder, **options)
 
 
 def overwrite(database: Path, table: str, change: str, where: str) -> None:
@@ -108,13 +108,13 @@ def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         columns = {"meta": "*", "seeds": "*", "runs": "*", "moments": "runs"}
-        found = {
+        result = {
             table: db.execute(f"SELECT {what} FROM {table} ORDER BY 1").fetchall() for table, what in columns.items()
         }
-    meta = {key: json.loads(value) for key, value, _ in found["meta"] if key not in LEFT_OUT}
+    meta = {key: json.loads(value) for key, value, _ in result["meta"] if key not in LEFT_OUT}
     for budget in ("minutes", "runs", "until_coverage"):
         meta["spec"].pop(budget, None)
-    return {**found, "meta": sorted(meta.items())}
+    return {**result, "meta": sorted(meta.items())}
 
 
 def event_fields(event: Event) -> tuple[Any, ...]:
