@@ -1,4 +1,4 @@
-"""Why a test fails: the error, the change that causes it, and whether its states are outside the training region.
+"""Why a test fails: the error, and the change that causes it or the states outside the training region.
 
 The change that matters made a test fail that passed without it. Where several were made at once, it is the one that
 suffices alone in most other tests with that error. The first tests decide what most have in common, so that later ones
@@ -9,23 +9,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from deepcruiser.campaign.record import CampaignRecord
+from deepcruiser.criteria import BoolArray
 from deepcruiser.findings.finding import SEVERAL, Cause, Member
 from deepcruiser.findings.kinds import Failure
-from deepcruiser.findings.phrases import change_of, kind_of, name_of
-from deepcruiser.findings.region import Regions
+from deepcruiser.findings.phrases import change_of, kind_of
+from deepcruiser.findings.region import new_share, usual_share
 
 #: The number of failing tests, the first ones, that decide what most have in common.
 _FIRST = 200
-#: A word is part of a cause if this many seeds have it: others can hardly be wrong in more than one.
-_SEEDS_OF_A_WORD = 3
-#: Where training never was is a cause if tests fail there this many times as often as elsewhere...
-_TIMES = 2.0
-#: ...and if this part of all changes that were tried matters there.
-_CHANGES = 0.5
+#: A word is part of a cause if it alone is wrong in this many seeds after the same change.
+_SEEDS_OF_A_WORD = 2
+#: States outside the training region are the cause if tests with any fail this many times as often as others, which is
+#: chance with at most this probability...
+_ANY_TIMES, _CHANCE = 4.0, 0.01
+#: ...or tests with more of them than 19 of 20 seeds fail this many times as often.
+_MANY_TIMES = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,24 +37,20 @@ class Causes:
     """Finds the cause of each failing test of a campaign, using the first ones, in their order."""
 
     record: CampaignRecord
-    regions: Regions
     first: Sequence[Member]
 
     @classmethod
-    def of(cls, record: CampaignRecord, regions: Regions, members: Sequence[Member]) -> Causes:
-        return cls(record, regions, sorted(members, key=lambda member: member.test.number)[:_FIRST])
+    def of(cls, record: CampaignRecord, members: Sequence[Member]) -> Causes:
+        return cls(record, sorted(members, key=lambda member: member.test.number)[:_FIRST])
 
     def __call__(self, member: Member) -> Cause:
         """The cause of a failing test."""
-        if member.region == "outside" and self._outside_matters:
+        if self._limit is not None and member.new > self._limit:
             return Cause(*member.failure.general.key, "", "outside")
-        return Cause(*self._error(member.failure).key, self._change(member), "")
-
-    def _error(self, failure: Failure) -> Failure:
-        """The error without the words and labels, except for a word that several seeds have."""
-        general, (word, *others) = failure.general, sorted({error.expected for error in failure.words}) or [""]
-        common = general.kind == "wrong words" and word in self._common_words and not others
-        return Failure(general.kind, word) if common else general
+        error, word, change = member.failure.general, _only_word(member.failure), self._change(member)
+        if error.kind == "wrong words" and (word, change) in self._words:
+            error = Failure(error.kind, word)
+        return Cause(*error.key, change, "")
 
     def _change(self, member: Member) -> str:
         """The change that causes the failure, or `SEVERAL` if no single change is known to."""
@@ -71,28 +71,48 @@ class Causes:
         return Counter((error, name) for error, change in alone for name in {kind_of(change), change_of(change)})
 
     @cached_property
-    def _common_words(self) -> frozenset[str]:
-        references = [seed.reference for seed in self.record.seeds if isinstance(seed.reference, str)]
-        counts = Counter(word for reference in references for word in set(reference.split()))
-        return frozenset(word for word, count in counts.items() if count >= _SEEDS_OF_A_WORD)
+    def _words(self) -> set[tuple[str, str]]:
+        """The words that are wrong alone in several seeds after the same change, with the change."""
+        alone = {
+            (word, self._change(member), member.test.seed)
+            for member in self.first
+            if (word := _only_word(member.failure))
+        }
+        counts = Counter((word, change) for word, change, _ in alone)
+        return {pair for pair, count in counts.items() if count >= _SEEDS_OF_A_WORD}
 
     @cached_property
-    def _outside_matters(self) -> bool:
-        """Whether tests fail outside the training region, and mostly there, whichever change leads there."""
-        outside = [member for member in self.first if member.region == "outside"]
-        if not outside:
-            return False
-        record, last = self.record, self.first[-1].test.number
-        runs = [run for run in record.runs if run.number <= last and run.outcome != "rejected"]
-        tried = {name_of(change) for run in runs for change in run.changes}
-        matter = {self._change(replace(member, shrunk=None)).partition("(")[0] for member in outside} - {SEVERAL}
-        if len(matter) < max(2, _CHANGES * len(tried)):
-            return False
-        regions = Counter(
-            (self.regions.of(record.tests[run.parent].position, run.visits), run.outcome == "failed") for run in runs
-        )
-        (there, elsewhere) = (
-            regions[where, True] / max(1, regions[where, True] + regions[where, False])
-            for where in ("outside", "inside")
-        )
-        return there >= _TIMES * elsewhere
+    def _limit(self) -> float | None:
+        """The share of new cells above which the states are the cause of a failure; None if they never are."""
+        if not any(member.new for member in self.first):
+            return None
+        from scipy.stats import fisher_exact
+
+        tests, last = self.record.tests, self.first[-1].test.number
+        seeds = {seed.position: seed.visits for seed in self.record.seeds}
+        runs = [run for run in self.record.runs if run.number <= last and run.outcome != "rejected"]
+        failed = np.array([run.outcome == "failed" for run in runs])
+        new = np.array([new_share(seeds.get(tests[run.parent].position), run.visits) for run in runs])
+        changes = [set(map(change_of, run.changes)) for run in runs]
+        changed = [np.array([name in each for each in changes]) for name in set().union(*changes)]
+        usual = usual_share(s.visits for s in self.record.seeds if s.visits is not None and s.outcome == "kept")
+        for limit, times, chance in ((0.0, _ANY_TIMES, _CHANCE), (usual, _MANY_TIMES, 1.0)):
+            there = new > limit
+            explained = (failed & there).sum()
+            better = any((failed & each).sum() >= explained and _risk(each, failed) >= times for each in changed)
+            counts = [[(failed & where).sum(), (~failed & where).sum()] for where in (there, ~there)]
+            if not better and _risk(there, failed) >= times and fisher_exact(counts).pvalue <= chance:
+                return limit
+        return None
+
+
+def _only_word(failure: Failure) -> str:
+    """The expected word, if no other is wrong."""
+    words = {error.expected for error in failure.words}
+    return words.pop() if len(words) == 1 else ""
+
+
+def _risk(there: BoolArray, failed: BoolArray) -> float:
+    """How many times as often tests fail there as elsewhere, with half a failure added to both, so that none is 0."""
+    inside, outside = ((failed[where].sum() + 0.5) / (where.sum() + 1) for where in (there, ~there))
+    return float(inside / outside)

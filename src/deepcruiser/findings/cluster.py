@@ -13,7 +13,7 @@ from deepcruiser.findings.causes import Causes
 from deepcruiser.findings.finding import Cause, Finding, Member
 from deepcruiser.findings.kinds import is_spacing_only
 from deepcruiser.findings.phrases import count_of
-from deepcruiser.findings.region import Regions
+from deepcruiser.findings.region import new_share
 from deepcruiser.findings.shrink import Shrunk, failure_of
 from deepcruiser.oracles import Oracle
 
@@ -49,14 +49,15 @@ def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> 
     Once there are 200 failures, further ones do not move earlier ones to another finding: see `Causes`.
     """
     oracle, shrunk = oracle_of(record), shrunk or {}
-    regions, members, apart = Regions(record.seeds), [], []
+    seeds, members, apart = {seed.position: seed.visits for seed in record.seeds}, [], []
     for test in record.failed:
         mildest = shrunk.get(test.number)
         if mildest is not None and mildest.status != "shrunk":
             apart.append((test, mildest))
         else:
-            members.append(Member(test, failure_of(oracle, test), mildest, regions.of(test.position, test.visits)))
-    causes, groups = Causes.of(record, regions, members), defaultdict[Cause, list[Member]](list)
+            new = new_share(seeds.get(test.position), test.visits)
+            members.append(Member(test, failure_of(oracle, test), mildest, new))
+    causes, groups = Causes.of(record, members), defaultdict[Cause, list[Member]](list)
     for member in members:
         groups[causes(member)].append(member)
     findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in groups.items()]

@@ -33,7 +33,7 @@ class Cause:
     """What the failures of a finding have in common.
 
     `change` is the change that matters: its name, with a direction if it has two, or `SEVERAL`. `region` is "outside"
-    if the cause is that the states leave what training visited, whatever the change, the words and the labels: these
+    if the cause is that the states leave the training region, whatever the change, the words and the labels: these
     are empty then.
     """
 
@@ -66,7 +66,8 @@ class Member:
     test: FailedTest
     failure: Failure
     shrunk: Shrunk | None = None
-    region: Region = ""
+    #: The share of its cells that neither training nor its seed visited.
+    new: float = 0.0
 
     @property
     def recipe(self) -> tuple[Any, ...]:
@@ -115,11 +116,6 @@ class Finding:
         return self.worst.wrongness * len(self.seeds) / (1 + self.mildest)
 
     @property
-    def is_outside(self) -> bool:
-        """Whether the states of most tests leave the region that training visited."""
-        return sum(member.region == "outside" for member in self.members) >= _MOST * len(self.members)
-
-    @property
     def error(self) -> Failure:
         """The error of nearly all tests, with the words or labels; if they differ, the kind of error."""
         return self._most if self._is_in(_NEARLY_ALL) else self.cause.failure
@@ -157,7 +153,7 @@ class Finding:
 
     @property
     def _region(self) -> str:
-        if not self.is_outside:
+        if self.cause.region != "outside":
             return ""
         leaves = "" if self.worst.shrunk is None else self.worst.shrunk.leaves
         comma, where = "," * bool(self._change), f", {leaves}" if leaves else ""
@@ -176,7 +172,7 @@ class Finding:
         got = f" ({cause.got})" if cause.got else ""
         what = f"{cause.expected!r} is wrong" if cause.expected else f"{KINDS[cause.kind]}{got}"
         if cause.region == "outside":
-            why = "more of the states are outside the training region than in 19 of 20 seeds"
+            why = "some of the states are outside the region that training and the seed visited"
         elif cause.change == SEVERAL:
             why = "no single change is known to cause it"
         else:

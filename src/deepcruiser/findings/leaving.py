@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -20,16 +20,20 @@ _SEEDS = 5
 
 
 def leaving(record: CampaignRecord, system: System, finding: Finding) -> str:
-    """For texts, the shortest beginning found for most seeds, such as "after '[[['"; else the worst test's step."""
-    outside = [member for member in finding.members if member.region == "outside"]
-    worst_of_seeds = {member.test.seed: member for member in reversed(outside)}
-    places: Counter[str] = Counter()
+    """For texts, the most typical shortened beginning, such as "after '[[['"; else the step of the worst test."""
+    worst_of_seeds = {member.test.seed: member for member in reversed(finding.members)}
+    places = []
     for member in list(reversed(worst_of_seeds.values()))[:_SEEDS]:
         place = _place(record, system, member)
-        places[place] += bool(place)
-        if place and not place.startswith("after"):
-            break
-    return min(places, key=lambda place: (-places[place], len(place), place))
+        if place.startswith("after"):
+            places.append(place)
+        elif place:
+            return place
+
+    def likeness(place: str) -> float:
+        return sum(SequenceMatcher(None, place, other).ratio() for other in places)
+
+    return max(places, key=lambda place: (round(likeness(place), 6), -len(place), place), default="")
 
 
 def _place(record: CampaignRecord, system: System, member: Member) -> str:
@@ -51,20 +55,25 @@ def _place(record: CampaignRecord, system: System, member: Member) -> str:
     if isinstance(value, str):
         for symbols, space in ((list(value), ""), (value.split(), " ")):
             if len(symbols) == len(trace):
-                leaves = _leaves(model, system, space, record.spec.limit_seconds)
+                leaves = _leaves(record, model, system, space)
                 return f"after {space.join(_shortest(symbols[:step], leaves))!r}"
     if isinstance(value, Audio):
         return f"{value.seconds * step / len(trace):.2f} s into the sound"
     return f"at step {step} of {len(trace)}"
 
 
-#: Whether reading these symbols or words ends in a state that training never visited.
+#: Whether no seed has these symbols or words, and reading them ends in a state that training never visited.
 Leaves = Callable[[Sequence[str]], bool]
 
 
-def _leaves(model: AbstractModel, system: System, space: str, limit_seconds: float | None) -> Leaves:
+def _leaves(record: CampaignRecord, model: AbstractModel, system: System, space: str) -> Leaves:
+    seeds = [record.inputs.make(seed.seed, ()) for seed in record.seeds if seed.outcome == "kept"]
+
     def leaves(symbols: Sequence[str]) -> bool:
-        (run,) = run_all(system, [space.join(symbols)], limit_seconds=limit_seconds)
+        text = space.join(symbols)
+        if any(text in seed for seed in seeds):
+            return False
+        (run,) = run_all(system, [text], limit_seconds=record.spec.limit_seconds)
         if not isinstance(run, Run) or len(run.traced) != len(symbols):
             return False
         (code,) = model.grid.encode(model.cells(run.traced)[0][-1:])

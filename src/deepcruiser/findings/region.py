@@ -11,42 +11,25 @@ import numpy as np
 from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.abstraction.visits import Visits
-from deepcruiser.campaign.events import Seeded
 from deepcruiser.trace import Trace
 
-#: Whether the states of a failing test leave what training visited farther than those of its seeds do; empty without
-#: visits.
-Region = Literal["", "inside", "outside"]
+#: "outside" if the cause of a finding is that the states leave the region that training visited.
+Region = Literal["", "outside"]
 
 _USUAL_SEEDS = 0.95
 #: In a network that was profiled on its seeds, every new input visits a few cells for the first time.
 _LEAST = 0.05
 
 
-class Regions:
-    """Finds out whether the states of a campaign's tests leave the training region farther than those of the seeds."""
-
-    def __init__(self, seeds: Iterable[Seeded]) -> None:
-        seeds = list(seeds)
-        self._seeds = {seed.position: seed.visits for seed in seeds}
-        self.usual = usual_share(seed.visits for seed in seeds if seed.visits is not None and seed.outcome == "kept")
-
-    def of(self, position: int, visits: Visits | None) -> Region:
-        """The region of a test, from the position of its seed and what it visits."""
-        return region(self._seeds.get(position), visits, self.usual)
-
-
 def usual_share(seeds: Iterable[Visits]) -> float:
     """The share of cells that training never visited, which 19 of 20 seeds do not exceed; at least a twentieth."""
-    shares = [_share(visits, visits.outside) for visits in seeds]
+    shares = [len(visits.outside) / _cells(visits) for visits in seeds]
     return max(_LEAST, float(np.quantile(shares, _USUAL_SEEDS))) if shares else _LEAST
 
 
-def region(seed: Visits | None, mutant: Visits | None, usual: float) -> Region:
-    """Whether more than the `usual` share of the mutant's cells are new to both training and the seed."""
-    if seed is None or mutant is None:
-        return ""
-    return "outside" if _share(mutant, new_cells(seed, mutant)) > usual else "inside"
+def new_share(seed: Visits | None, mutant: Visits | None) -> float:
+    """The share of a test's cells that neither training nor its seed visited; 0 without visits."""
+    return 0.0 if seed is None or mutant is None else len(new_cells(seed, mutant)) / _cells(mutant)
 
 
 def new_cells(seed: Visits, mutant: Visits) -> IntArray:
@@ -54,8 +37,8 @@ def new_cells(seed: Visits, mutant: Visits) -> IntArray:
     return np.setdiff1d(mutant.outside, seed.outside, assume_unique=True)
 
 
-def _share(visits: Visits, cells: IntArray) -> float:
-    return len(cells) / max(1, len(visits.states) + len(visits.outside))
+def _cells(visits: Visits) -> int:
+    return max(1, len(visits.states) + len(visits.outside))
 
 
 @dataclass(frozen=True)
