@@ -12,7 +12,7 @@ from deepcruiser.systems.builtin import bracket_changes as changes
 from deepcruiser.systems.builtin import brackets
 
 
-def main(runs: int = 1000) -> list[str]:
+def main(runs: int = 400) -> list[str]:
     # The target: a network that says whether brackets are balanced, and records its states.
     system = dc.load_system("brackets")
 

@@ -163,7 +163,7 @@ def typed_others(draw: st.DrawFn) -> dc.Mutations:
     ready, kinds = draw(st.sampled_from([(dc.Mutations.text, text.KINDS), (dc.Mutations.series, series.KINDS)]))
     names = draw(st.lists(st.sampled_from([kind.__name__ for kind in kinds]), min_size=1, unique=True))
     ends = st.dictionaries(st.just("share"), st.tuples(numbers, numbers), min_size=1)
-    made: dc.Mutations = ready(draw(st.dictionaries(st.sampled_from(names), ends)), kinds=names)
+    made: dc.Mutations = ready(names, draw(st.dictionaries(st.sampled_from(names), ends)))
     return made
 
 

@@ -23,7 +23,7 @@ from deepcruiser.workers import Workers
 Watch = Callable[[Progress], None]
 #: The share of the sequences that projections are fitted on, and the number of sequences and of states for each number
 #: of a state that are enough of large data; and how many sequences are run to learn how long they are.
-_SHARE, _FEW, _STATES, _LENGTHS = 0.1, 256, 100, 4
+_SHARE, _FEW, _STATES, _LENGTHS = 0.1, 1000, 100, 4
 #: The projected states and inputs of a sequence, and its segments.
 _Row = tuple[Projected, Projected, tuple[int, ...]]
 
