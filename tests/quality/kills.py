@@ -133,7 +133,7 @@ def _read(path: Path) -> str:
 
 
 def run(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Counter[str]:
-    """Kill so many processes; what happened, counted."""
+    """Kill this many processes, and count what happened."""
     rng, counts = np.random.default_rng(seed), Counter[str]()
     toy.model()  # so that no process has to make it
     with tempfile.TemporaryDirectory() as temporary:
@@ -241,7 +241,7 @@ def worker_processes(driver: int, *, on_ray: bool) -> list[int]:
 
 
 def run_on_workers(kills: int, *, seed: int = 0, say: Callable[[str], None] = print) -> Counter[str]:
-    """Kill so many processes of campaigns on workers, and nodes; what happened, counted."""
+    """Kill this many processes of campaigns on workers, and nodes, and count what happened."""
     from ray.cluster_utils import Cluster
 
     rng, counts = np.random.default_rng(seed), Counter[str]()
