@@ -30,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder: Path) -> Campaigns:
+def result(folder: Path) -> Campaigns:
     every = list(chosen_arms(ARMS, 12, 3.0).values())
     with Pool(load(folder)) as pool:
         return compare(pool, **SMALL, every=every)
