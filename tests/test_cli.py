@@ -169,6 +169,7 @@ def test_all_files_broken(folder: Path) -> None:
             "'net.py:number': the data are of the type int: a path, a list,",
         ),
         ("--system net.py:system --data train -o none/x", "cannot write 'none/x': there is no folder 'none'"),
+        ("--system net.py:system --data train -o train", "cannot write 'train': it is a folder"),
         (
             "--system net.py:system --data train -o x --components 9",
             "components=9 is more than the 8 numbers of a state",

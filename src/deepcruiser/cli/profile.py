@@ -90,6 +90,8 @@ def profile(
     """
     if exact and ctx.get_parameter_source("pca_share") is ParameterSource.COMMANDLINE:
         raise click.UsageError(f"--exact cannot be combined with --pca-share {pca_share}: leave one out")
+    if output.is_dir():
+        raise FileError(f"cannot write {str(output)!r}: it is a folder")
     if not output.parent.is_dir():  # fail now, not after hours of work
         raise FileError(f"cannot write {str(output)!r}: there is no folder {str(output.parent)!r}; create it first")
     grids = [_partitions(number) for number in partitions.split(",")]

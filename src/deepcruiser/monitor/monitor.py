@@ -215,7 +215,7 @@ class Monitor:
                 raise MismatchError(f"{os.fspath(path)!r} is a monitor of another model than {model}")
             names, clean, bad = tuple(about["names"]), arrays["clean"], arrays["bad"]
             if len(set(names)) < len(names) or not set(names) <= set(_TEXTS):
-                raise ValueError(f"the scores are named {names}")
+                raise ValueError(f"the scores are named {names!r:.200}")
             if {clean.shape[1:], bad.shape[1:]} != {(len(names),)} or not {clean.dtype, bad.dtype} == {np.dtype(float)}:
                 raise ValueError(f"the scores have the shapes {clean.shape} and {bad.shape} for {len(names)} names")
             if not (np.isfinite(clean).all() and np.isfinite(bad).all()):
