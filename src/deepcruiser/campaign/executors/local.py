@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -184,17 +185,28 @@ def _limit(seconds: float | None) -> Iterator[None]:
         yield
         return
 
-    pauses = chain([1.0], repeat(1e-4))  # time to clean up; then so often that it meets a loop between two attempts
-    ended = False
+    pauses = chain([1.0], repeat(1e-3))  # time to clean up, before it is raised again
+    ended, raised = False, False
 
     def late(signum: int, frame: FrameType | None) -> None:
+        nonlocal raised
         if ended:  # it came while the timer was being stopped: started again, it would kill this process
             return
         signal.setitimer(signal.ITIMER_REAL, next(pauses))
         if frame is None or frame.f_code.co_filename not in (__file__, contextlib.__file__):
+            if raised:  # and caught: the next line that runs, that of an `except`, raises it once more
+                sys.settrace(on_line)
+                while frame is not None and frame.f_code.co_filename not in (__file__, contextlib.__file__):
+                    frame.f_trace, frame = on_line, frame.f_back
+            raised = True
             raise _LateError(f"no answer within {seconds:g} s")
 
-    before = signal.signal(signal.SIGALRM, late)
+    def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+        if event == "line" and not ended:
+            raise _LateError(f"no answer within {seconds:g} s")
+        return on_line
+
+    traced, before = sys.gettrace(), signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
@@ -202,3 +214,5 @@ def _limit(seconds: float | None) -> Iterator[None]:
         ended = True
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if raised:
+            sys.settrace(traced)
