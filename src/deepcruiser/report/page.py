@@ -8,7 +8,9 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -28,6 +30,22 @@ SHARED_SCRIPTS = ("uplot.min.js", "elements.js")
 STYLES = ("uplot.min.css", "page.css")
 #: The licences that go along with vendored files.
 LICENCES = {"uplot.min.js": "uplot.LICENSE"}
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report that a notebook shows; `html` is the page."""
+
+    html: str
+    path: Path | None
+
+    def __repr__(self) -> str:
+        return f"Report of {len(self.html) / 1e6:.1f} MB" + ("" if self.path is None else f" in {self.path}")
+
+    def _repr_html_(self) -> str:
+        # In a frame of its own, which keeps the page's rules about what may run and load.
+        style = "width:100%;height:800px;border:1px solid #8884"
+        return f"<iframe sandbox='allow-scripts allow-downloads' style='{style}' srcdoc='{escape(self.html)}'></iframe>"
 
 
 def write_page(campaigns: Sequence[CampaignData], path: str | os.PathLike[str], *, embed: int = 25) -> None:
