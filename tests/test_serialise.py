@@ -35,7 +35,8 @@ def ascending(draw: st.DrawFn) -> npt.NDArray[np.int64]:
 @example([np.array([-(2**62), 2**62 - 1])])
 @example([np.arange(-3, 100_000), np.array([2**62 - 1])])
 def test_packed_arrays_come_back(arrays: list[npt.NDArray[np.int64]]) -> None:
-    result = unpack(pack(arrays), len(arrays))
+    (result, again) = unpack([pack(arrays)] * 2, len(arrays))
+    assert [array.tolist() for array in again] == [array.tolist() for array in arrays]
     assert [array.tolist() for array in result] == [array.tolist() for array in arrays]
     assert all(array.dtype == np.int64 for array in result)
 
@@ -51,13 +52,13 @@ def test_dense_arrays_take_about_a_byte_for_each_number_at_most() -> None:
 )
 def test_what_pack_did_not_make_is_refused(data: bytes) -> None:
     with pytest.raises((ValueError, zlib.error)):
-        unpack(data, 4)
+        unpack([data], 4)
 
 
 def test_arrays_of_another_number_are_refused() -> None:
     for count in (1, 2, 4, 5):
         with pytest.raises(ValueError, match="do not fit together"):
-            unpack(pack([np.arange(5)] * 3), count)
+            unpack([pack([np.arange(5)] * 3)], count)
 
 
 leaves = st.one_of(

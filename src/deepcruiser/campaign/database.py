@@ -12,7 +12,7 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +152,7 @@ def select(connection: sqlite3.Connection, table: str, rest: str, values: tuple[
 
 def checksum(row: Iterable[Any]) -> int:
     """CRC-32 of a row."""
-    return zlib.crc32(b"".join((each if isinstance(each, bytes) else repr(each).encode()) + b"\0" for each in row))
+    return zlib.crc32(b"".join([(each if isinstance(each, bytes) else repr(each).encode()) + b"\0" for each in row]))
 
 
 def locked(file: Any, *, shared: bool = False) -> bool:
@@ -186,18 +186,30 @@ def pack(arrays: Sequence[IntArray]) -> bytes:
     return zlib.compress(_varints(values.astype(np.uint64)), 1)
 
 
-def unpack(data: bytes, count: int) -> list[IntArray]:
-    """The `count` arrays that `pack` was given."""
+def unpack(packed: Sequence[bytes], count: int) -> list[list[IntArray]]:
+    """For each of `packed` the `count` arrays that `pack` was given; many at once take less time."""
+    held = [_decompressed(each) for each in packed]
+    data = np.frombuffer(b"".join(held), np.uint8)
+    values = _from_varints(data)
+    signed = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
+    ends = np.append(0, (data < 128).cumsum())[np.cumsum([len(each) for each in held])]
+    return [_split(signed[start:end], count) for start, end in pairwise([0, *ends.tolist()])]
+
+
+def _decompressed(data: bytes) -> bytes:
     unpacked = zlib.decompressobj()
     held = unpacked.decompress(data, MOST_VISITS)
     if not unpacked.eof:
         raise ValueError(f"the visits of a run are incomplete, or take more than {MOST_VISITS:,} bytes")
-    values = _from_varints(np.frombuffer(held, np.uint8))
-    signed = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
-    ends = signed[:count].cumsum() + count
-    if len(signed) < count or ends[-1] != len(signed) or (signed[:count] < 0).any():
+    return held
+
+
+def _split(numbers: IntArray, count: int) -> list[IntArray]:
+    """The arrays whose lengths come first."""
+    lengths = numbers[:count].tolist()
+    if len(lengths) < count or sum(lengths) != len(numbers) - count or min(lengths) < 0:
         raise ValueError("the visits of a run do not fit together")
-    return [signed[start:end].cumsum() for start, end in pairwise([count, *ends.tolist()])]
+    return [numbers[start:end].cumsum() for start, end in pairwise(accumulate(lengths, initial=count))]
 
 
 def _varints(values: npt.NDArray[np.uint64]) -> bytes:

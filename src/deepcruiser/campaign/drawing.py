@@ -150,12 +150,11 @@ class Drawing:
 
     def candidate(self, changes: Sequence[Any], severity: float) -> Candidates:
         """Changes that were made, as a candidate for a test of that severity."""
-        kinds = np.array([[self.number[type(change)] for change in changes]], np.int64)
-        places = np.zeros((1, len(changes), self.parameters))
-        for at, change in enumerate(changes):
-            kind = self.kinds[kinds[0, at]]
-            places[0, at, : len(kind.names)] = kind.places(change)
-        return Candidates(kinds, places, np.array([severity + severity_of_recipe(changes)]))
+        kinds = [self.number[type(change)] for change in changes]
+        known = [self.kinds[kind].places(change) for kind, change in zip(kinds, changes, strict=True)]
+        filled = [[*each, *[0.0] * (self.parameters - len(each))] for each in known]
+        places = np.array(filled, float).reshape(1, len(changes), self.parameters)
+        return Candidates(np.array([kinds], np.int64), places, np.array([severity + severity_of_recipe(changes)]))
 
     def no_room(self) -> InputError:
         """The error when no change fits into the budget."""

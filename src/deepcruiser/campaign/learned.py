@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -134,8 +134,9 @@ class Learned(Scheduler):
         self._kept: list[_Row] = []
         #: By the position of the seed.
         self._seeds: defaultdict[int, _Seed] = defaultdict(_Seed)
-        #: How many runs went through each state of the model.
+        #: How many runs went through each state of the model, and how rare that makes it.
         self._visits = np.zeros(0, np.int64)
+        self._rare = np.zeros(0)
         self._doubts: list[float] = []
         self._distances: list[float] = []
         self._known_scales: tuple[Scale, Scale] | None = None
@@ -200,15 +201,25 @@ class Learned(Scheduler):
 
     def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
         """The inputs of the models, a row for each candidate: its test, its seed, then its changes."""
-        of_test = np.empty((len(tests), _OF_TEST))
-        of_test[:, 0] = 1
-        doubts, distances = self._scales
-        of_test[:, 1] = _standardised([test.doubt for test in tests], doubts)
-        of_test[:, 2] = _standardised([test.distance for test in tests], distances)
-        of_test[:, 3:6] = [self._seeds[test.position].features for test in tests]
-        of_test[:, 6] = np.log1p([test.tried for test in tests])
-        of_test[:, 7] = [test.number > 0 for test in tests]
-        of_test[:, 8] = [len(test.recipe) for test in tests] + candidates.count
+        (doubt, _), (distance, _) = self._scales
+        rows = [
+            (
+                1.0,
+                doubt if test.doubt is None else test.doubt,
+                distance if test.distance is None else test.distance,
+                *self._seeds[test.position].features,
+                test.tried,
+                test.number > 0,
+                len(test.recipe),
+                0.0,
+                0.0,
+            )
+            for test in tests
+        ]
+        of_test = np.array(rows, float)
+        of_test[:, 1:3] = _standardised(of_test[:, 1:3], *zip(*self._scales, strict=True))
+        of_test[:, 6] = np.log1p(of_test[:, 6])
+        of_test[:, 8] += candidates.count
         of_test[:, 9] = candidates.severity
         of_test[:, 10] = self._rarity(tests)
         return np.concatenate([of_test, self._changes(tests, candidates).reshape(len(tests), -1)], axis=1)
@@ -222,7 +233,7 @@ class Learned(Scheduler):
 
     def _with_nearness(self, features: Floats) -> Floats:
         """The features and the first model's prediction from them."""
-        near = _standardised(self._nearing.predict(features), self._scales[1])
+        near = _standardised(self._nearing.predict(features), *self._scales[1])
         return np.concatenate([features, near[:, None]], axis=1)
 
     def _changes(self, tests: list[_Row], candidates: Candidates) -> Floats:
@@ -239,9 +250,9 @@ class Learned(Scheduler):
         known = {test.number: test.states for test in tests if len(test.states)}
         if not known:
             return np.zeros(len(tests))
-        rare = 1 / np.sqrt(1 + self._visits[np.concatenate(list(known.values()))])
+        rare = self._rare[np.concatenate(list(known.values()))]
         lengths = [len(states) for states in known.values()]
-        means = np.add.reduceat(rare, np.concatenate([[0], np.cumsum(lengths)[:-1]])) / lengths
+        means = np.add.reduceat(rare, [0, *accumulate(lengths[:-1])]) / lengths
         by_number = dict(zip(known, means.tolist(), strict=True))
         return np.array([by_number.get(test.number, 0.0) for test in tests])
 
@@ -298,9 +309,12 @@ class Learned(Scheduler):
             return 0
         if not len(self._visits):
             self._visits = np.zeros(len(event.visits.model.states), np.int64)
-        new = int(np.count_nonzero(self._visits[event.visits.states] == 0))
-        self._visits[event.visits.states] += 1
-        return new
+            self._rare = np.ones(len(self._visits))
+        states = event.visits.states
+        visits = self._visits[states]
+        self._visits[states] = visits + 1
+        self._rare[states] = 1 / np.sqrt(visits + 2)
+        return len(visits) - int(np.count_nonzero(visits))
 
     def _way(self, event: Ran, test: _Row) -> str:
         """How the run failed: the kind, and which word became what; empty if it did not."""
@@ -333,11 +347,10 @@ def _scale(numbers: list[float]) -> Scale:
     return (float(np.mean(numbers)), float(np.std(numbers)) or 1.0) if numbers else (0.0, 1.0)
 
 
-def _standardised(values: Iterable[float | None], scale: Scale) -> Floats:
-    """How many deviations each value is from the mean; 0 for what is not known."""
-    middle, width = scale
-    known = np.array([middle if value is None else value for value in values])
-    return np.minimum(np.maximum((known - middle) / width, -_FAR), _FAR)  # np.clip takes five times as long for a few
+def _standardised(values: Floats, middle: Any, width: Any) -> Floats:
+    """How many deviations each value is from the mean."""
+    inside = np.minimum(np.maximum((values - middle) / width, -_FAR), _FAR)  # np.clip takes five times as long
+    return np.asarray(inside)
 
 
 class Regression:
@@ -363,11 +376,11 @@ class Regression:
 
     def learn(self, example: Floats, label: float) -> None:
         """Take an example in."""
-        prediction, curvature = float(example @ self.weights), 1.0
+        prediction, curvature = float(example.dot(self.weights)), 1.0
         if self._logistic:
             prediction = 1 / (1 + float(np.exp(-min(max(prediction, -30.0), 30.0))))
             curvature = max(prediction * (1 - prediction), 1e-3)
-        direction = self._inverse @ example
-        step = direction / (1 / curvature + float(example @ direction))
+        direction = self._inverse.dot(example)  # faster than @ for so few numbers, and the same
+        step = direction / (1 / curvature + float(example.dot(direction)))
         self._inverse -= step[:, None] * direction
         self.weights += step * ((label - prediction) / curvature)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from numbers import Integral, Real
@@ -38,7 +38,7 @@ class Change(ABC):
     def __post_init__(self) -> None:
         for name, limits in self.LIMITS.items():
             object.__setattr__(self, name, number(f"{type(self).__name__}: {name}", getattr(self, name), limits))
-        if "seed" in _fields(type(self)):
+        if "seed" in field_names(type(self)):
             object.__setattr__(self, "seed", _seed(type(self).__name__, getattr(self, "seed", None)))
 
     @abstractmethod
@@ -62,7 +62,7 @@ class Change(ABC):
         for name in cls.RANGES:
             low, high = _range(f"{cls.__name__}: {name}", ranges.get(name, cls.RANGES[name]), cls.LIMITS[name])
             chosen[name] = min(max(float(f"{rng.uniform(low, high):.4g}"), low), high)
-        if "seed" in _fields(cls):
+        if "seed" in field_names(cls):
             chosen["seed"] = int(rng.integers(SEEDS))
         return chosen
 
@@ -114,8 +114,9 @@ def amplitude(db: float) -> float:
 
 
 @cache
-def _fields(kind: Any) -> set[str]:
-    return {field.name for field in dataclasses.fields(kind)}
+def field_names(kind: Any) -> Set[str]:
+    """The names of the fields of a dataclass, in order."""
+    return {field.name: None for field in dataclasses.fields(kind)}.keys()
 
 
 def number(name: str, value: Any, limits: Range) -> float:

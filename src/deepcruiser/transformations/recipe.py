@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from deepcruiser.errors import InputError
 from deepcruiser.transformations import series, text
-from deepcruiser.transformations.base import Change
+from deepcruiser.transformations.base import Change, field_names
 from deepcruiser.transformations.families import EXTRA, PAPER
 
 #: All kinds by name, those of series and text too.
@@ -31,7 +31,7 @@ def to_dict(change: Any) -> dict[str, Any]:
     return {"name": type(change).__name__, **dataclasses.asdict(change)}
 
 
-def from_dict(data: Mapping[str, Any], *, kinds: Iterable[type] = (), strict: bool = True) -> Any:
+def from_dict(data: Mapping[str, Any], *, kinds: Collection[type] = (), strict: bool = True) -> Any:
     """The change that `to_dict` made this of, its parameters checked as always.
 
     Those that come with the package are known, and so are `kinds`. Anything else is an error, or, if not `strict`, an
@@ -40,16 +40,16 @@ def from_dict(data: Mapping[str, Any], *, kinds: Iterable[type] = (), strict: bo
     if not isinstance(data, Mapping):
         raise InputError(f"a transformation must be a mapping with a name and its parameters, not {data!r}")
     name, parameters = data.get("name"), {key: value for key, value in data.items() if key != "name"}
-    own: dict[str, type[Any]] = {kind.__name__: kind for kind in kinds}
-    kind = own.get(name, NAMES.get(name)) if isinstance(name, str) else None
+    known = NAMES.get(name) if isinstance(name, str) else None
+    kind: Any = next((each for each in kinds if each.__name__ == name), known)
     if kind is None:
         if strict:
-            raise InputError(f"no transformation {name!r}; those known are: {', '.join({**NAMES, **own})}")
+            names = ", ".join({**NAMES, **{each.__name__: each for each in kinds}})
+            raise InputError(f"no transformation {name!r}; those known are: {names}")
         return UnknownChange(str(name), parameters)
-    needed = [field.name for field in dataclasses.fields(kind)]
-    if set(parameters) != set(needed):
-        names = ", ".join(map(str, parameters)) or "none"
-        raise InputError(f"{name} needs the parameters {', '.join(needed)}, not {names}")
+    if parameters.keys() != field_names(kind):
+        needed, names = (", ".join(map(str, each)) or "none" for each in (field_names(kind), parameters))
+        raise InputError(f"{name} needs the parameters {needed}, not {names}")
     return kind(**parameters)
 
 

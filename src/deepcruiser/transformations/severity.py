@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from deepcruiser.audio import Audio
@@ -91,11 +91,16 @@ def budget(level: str | float) -> float:
     return value
 
 
-def parameters(kind: type[Any], value: Any = None) -> dict[str, float]:
+def parameters(kind: Any, value: Any = None) -> Mapping[str, float]:
     """The parameters of a kind of change that have a value without any change, and that value, for an input."""
+    return _parameters(kind, value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ)
+
+
+@cache
+def _parameters(kind: Any, highest_hz: float) -> Mapping[str, float]:
     neutral = dict(NO_CHANGE.get(kind, getattr(kind, "NO_CHANGE", {})))
     if kind in _UPPER_CUTOFF:
-        neutral[_UPPER_CUTOFF[kind]] = value.rate / 2 if isinstance(value, Audio) else _HIGHEST_HZ
+        neutral[_UPPER_CUTOFF[kind]] = highest_hz
     limits: Mapping[str, Any] = getattr(kind, "LIMITS", {})
     ends = {name: limits.get(name, (none, none)) for name, none in neutral.items() if name in kind.RANGES}
     return {name: float(min(max(neutral[name], low), high)) for name, (low, high) in ends.items()}
