@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import deepcruiser as dc
 from deepcruiser.stream import Progress, in_share, stream
@@ -46,18 +48,62 @@ def arrays(count: int, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("batch_size", [1, 3, 16, 1000])
-def test_results_come_in_the_order_of_the_data_and_batches_in_that_of_lengths(batch_size: int) -> None:
+def test_results_come_in_the_order_of_the_data(batch_size: int) -> None:
     data, system, progress = arrays(100), Echo(), Progress(100)
     results = list(
         stream(system, data, lambda _, runs: [r.output for r in runs], progress=progress, batch_size=batch_size)
     )
     assert [name for name, _ in results] == [str(i) for i in range(100)]
     assert [output for _, output in results] == [float(a.sum()) for a in data]
-    assert max(map(len, system.batches)) <= batch_size
-    if batch_size == 16:  # one window holds all of them
-        lengths = [length for batch in system.batches for length in batch]
-        assert lengths == sorted(lengths)
     assert (progress.done, progress.steps) == (100, sum(map(len, data)))
+
+
+def batches_of(lengths: list[int], batch_size: int) -> list[list[int]]:
+    """The lengths of the inputs of each batch, by the rule of the documentation."""
+    measured = [length for at, length in enumerate(lengths) if at % (1 + len(lengths) // 16) == 0]
+    most = min(one for one in measured if sum(other > one for other in measured) < len(measured) / 8)
+    batches: list[list[int]] = []
+    for start in range(0, len(lengths), 8 * batch_size):
+        batch: list[int] = []
+        for length in sorted(lengths[start : start + 8 * batch_size], reverse=True):
+            if batch and (len(batch) + 1) * batch[0] > batch_size * most:
+                batches.append(batch)
+                batch = []
+            batch.append(length)
+        batches.append(batch)
+    return batches
+
+
+@given(
+    st.lists(st.integers(1, 9) | st.sampled_from([1, 20, 300]), min_size=1, max_size=80), st.sampled_from([1, 2, 3, 16])
+)
+def test_a_batch_takes_as_many_inputs_as_fit_its_budget(lengths: list[int], batch_size: int) -> None:
+    data = [np.ones((length, 1)) for length in lengths]
+    system = Echo()
+    list(stream(system, data, nothing, progress=Progress(len(data)), batch_size=batch_size))
+    assert system.batches == batches_of(lengths, batch_size)
+
+
+def nothing(names: list[str], runs: list[dc.Run]) -> list[None]:
+    return [None] * len(runs)
+
+
+def test_what_has_no_length_runs_in_batches_of_a_fixed_number() -> None:
+    class Numbers(Echo):
+        def run(self, batch: Sequence[Any]) -> list[dc.Run]:
+            return super().run([np.ones((number, 1)) for number in batch])
+
+    system = Numbers()
+    list(stream(system, range(1, 11), nothing, progress=Progress(10), batch_size=4))
+    assert system.batches == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10]]
+
+
+def test_the_same_batches_where_a_pass_goes_on() -> None:
+    data, whole, rest = arrays(100), Echo(), Echo()
+    list(stream(whole, data, nothing, progress=Progress(100), batch_size=3))
+    list(stream(rest, data, nothing, progress=Progress(100, complete=48), batch_size=3))
+    assert 0 < len(rest.batches) < len(whole.batches)
+    assert rest.batches == whole.batches[-len(rest.batches) :]
 
 
 def test_profile_and_cover_do_not_depend_on_the_batch_size() -> None:
@@ -225,7 +271,7 @@ def test_the_states_of_one_batch_at_most_are_alive() -> None:
     class Counted(np.ndarray):
         def __del__(self) -> None:
             nonlocal alive
-            alive -= 1
+            alive -= len(self)
 
     class Counting(Echo):
         def run(self, batch: Sequence[Any]) -> list[dc.Run]:
@@ -233,11 +279,12 @@ def test_the_states_of_one_batch_at_most_are_alive() -> None:
             runs = []
             for array in batch:
                 states = np.concatenate([np.zeros((1, 3)), array.cumsum(0)]).view(Counted)
-                alive += 1
+                alive += len(states)
                 peak = max(peak, alive)
                 runs.append(dc.Run(None, dc.Trace(states, array)))
             return runs
 
     data = arrays(100)
     dc.profile(Counting(), data, batch_size=4)
-    assert 4 <= peak <= 4 + 4, f"{peak} traces were alive at once with batches of 4"
+    one = max(sum(length + 1 for length in batch) for batch in batches_of([len(array) for array in data], 4))
+    assert one <= peak <= 2 * one, f"{peak} states were alive at once, and the largest batch has {one}"

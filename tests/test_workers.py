@@ -122,11 +122,11 @@ def test_profile_and_coverage_are_the_same_from_any_number_of_workers() -> None:
 
 
 def outputs(names: list[str], runs: list[dc.Run]) -> list[Any]:
-    return [run.output for run in runs]
+    return [(run.output, tuple(names)) for run in runs]
 
 
-@pytest.mark.parametrize("count", [7, 30])
-def test_a_few_inputs_are_shared_by_all_workers_and_come_back_in_their_order(count: int) -> None:
+@pytest.mark.parametrize("count", [7, 30, 90])
+def test_the_same_batches_on_all_workers_and_results_in_the_order_of_the_data(count: int) -> None:
     system, data = toy.Reader(), toy.texts(90, longest=12)[:count]
     here = list(stream(system, data, outputs, progress=Progress(count), batch_size=3))
     with ProcessWorkers(source, 4) as these:

@@ -25,8 +25,10 @@ _Share = tuple[list[tuple[int, tuple[str, T]]], dict[str, str], int]
 #: The inputs of a window that could be read, the places of those in each batch, and the number of all its inputs.
 _Window = tuple[list[tuple[str, Any]], list[list[int]], int]
 
-#: Inputs are read this many batches ahead and sorted by length, so that a batch holds inputs of similar length.
+#: Inputs are read ahead in windows of this many times `batch_size`, and sorted by length.
 _BATCHES_PER_WINDOW = 8
+#: Inputs, spread evenly over the data, from which the length of a batch is estimated.
+_MEASURED = 16
 
 
 @dataclass
@@ -63,6 +65,9 @@ def stream(
 
     With `progress.complete` above 0 it goes on from there, in the same batches.
 
+    A batch holds inputs of similar length, as many as fit a budget: `batch_size` inputs of a length that few of the
+    data exceed, more of shorter ones, and fewer of longer ones.
+
     An item is an input, named by its position, or an object with an `id` and an `input` that is read when it is needed
     (see `deepcruiser.corpora.samples`). Items that cannot be read are noted in `progress.skipped` and left out.
     `reduce` gets the runs of one batch; the states that it does not keep are freed before the next batch runs. It gives
@@ -72,15 +77,26 @@ def stream(
     """
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1, not {batch_size}")
+    budget = _budget(_chosen(data, chosen), progress.total, batch_size)
     if workers is not None:
-        yield from _on_workers(workers, data, reduce, batch_size, progress, chosen)
+        yield from _on_workers(workers, data, reduce, batch_size, budget, progress, chosen)
         return
-    items = ((name, item) for name, item in named(data) if chosen(name))
-    windows = _windows(islice(items, progress.complete, None), batch_size, progress)
-    yield from _run(system, windows, reduce, progress)
+    items = islice(_chosen(data, chosen), progress.complete, None)
+    yield from _run(system, _windows(items, batch_size, budget, progress), reduce, progress)
 
 
-def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progress) -> Iterator[_Window]:
+def _chosen(data: Iterable[Any], chosen: Callable[[str], bool]) -> Iterator[tuple[str, Any]]:
+    return ((name, item) for name, item in named(data) if chosen(name))
+
+
+def _budget(items: Iterator[tuple[str, Any]], total: int, batch_size: int) -> int:
+    """The length of a batch: `batch_size` times a length that fewer than an eighth of the measured inputs exceed."""
+    inputs, _ = _read(list(islice(items, 0, None, 1 + total // _MEASURED)))
+    lengths = sorted(_length(value) for _, value in inputs)
+    return batch_size * lengths[7 * len(lengths) // 8] if lengths else batch_size
+
+
+def _windows(items: Iterator[tuple[str, Any]], batch_size: int, budget: int, progress: Progress) -> Iterator[_Window]:
     """Inputs that were read, a window at a time; the next is read while the network runs on the current one."""
     with ThreadPoolExecutor(1) as reader:
         window = list(islice(items, batch_size * _BATCHES_PER_WINDOW))
@@ -91,7 +107,7 @@ def _windows(items: Iterator[tuple[str, Any]], batch_size: int, progress: Progre
             upcoming = reader.submit(_read, window)
             progress.skipped.update(unreadable)
             progress.advance(len(unreadable))
-            yield inputs, _batches(inputs, batch_size), size
+            yield inputs, _batches(inputs, budget), size
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +123,7 @@ def _on_workers(
     data: Iterable[Any],
     reduce: Reduce[T],
     batch_size: int,
+    budget: int,
     progress: Progress,
     chosen: Callable[[str], bool],
 ) -> Iterator[tuple[str, T]]:
@@ -115,7 +132,7 @@ def _on_workers(
     windows = [positions[start : start + size] for start in range(0, len(positions), size)]
     # Few windows are shared by several workers, each of which reads all of its window.
     shares = min(_BATCHES_PER_WINDOW, max(1, workers.count // max(1, len(windows))))
-    jobs = ((places, share, shares, reduce, batch_size) for places in windows for share in range(shares))
+    jobs = ((places, share, shares, reduce, budget) for places in windows for share in range(shares))
     waiting: deque[Future[_Share[T]]] = deque()
     for window in windows:
         waiting.extend(workers.submit(_share, job) for job in islice(jobs, 2 * workers.count - len(waiting)))
@@ -135,19 +152,26 @@ def _on_workers(
 
 def _share(source: Source, job: tuple[list[int], int, int, Reduce[T], int]) -> _Share[T]:
     """The results of a share of the batches of one window, on a worker."""
-    positions, share, shares, reduce, batch_size = job
+    positions, share, shares, reduce, budget = job
     items = [(str(getattr(source.data[at], "id", at)), source.data[at]) for at in positions]
     inputs, unreadable = _read(items)
-    batches = _batches(inputs, batch_size)[share::shares]
+    batches = _batches(inputs, budget)[share::shares]
     progress = Progress(len(inputs))
     results = _run(source.system, [(inputs, batches, len(items))], reduce, progress)
     return list(zip(sorted(chain(*batches)), results, strict=True)), unreadable, progress.steps
 
 
-def _batches(inputs: list[tuple[str, Any]], size: int) -> list[list[int]]:
-    """The places of inputs of similar length."""
-    order = sorted(range(len(inputs)), key=lambda i: _length(inputs[i][1]))
-    return [order[start : start + size] for start in range(0, len(order), size)]
+def _batches(inputs: list[tuple[str, Any]], budget: int) -> list[list[int]]:
+    """The places of the inputs of each batch: the longest that are left, as many as fit the budget at the length of
+    the first of them, but at least one."""
+    lengths = [_length(value) for _, value in inputs]
+    order = sorted(range(len(inputs)), key=lambda place: -lengths[place])
+    batches: list[list[int]] = []
+    while order:
+        size = max(1, budget // lengths[order[0]])
+        batches.append(order[:size])
+        order = order[size:]
+    return batches
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,7 +276,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def _length(value: Any) -> int:
-    return len(value) if hasattr(value, "__len__") else 0
+    return max(1, len(value)) if hasattr(value, "__len__") else 1
 
 
 def require_sized(data: Any) -> tuple[Iterable[Any], int]:

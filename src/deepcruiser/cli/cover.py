@@ -28,7 +28,7 @@ from deepcruiser.trace import Run
     help="Criteria to measure, separated by commas.  [default: BSCov,2-SBCov,BTCov,ISCov,WICov]",
 )
 @click.option("--monitor", metavar="FILE", help="A calibrated monitor, to mark unusual inputs.")
-@options.batch_size
+@options.batch_size_by_length
 @options.device
 @workers.count
 @workers.cluster

@@ -37,7 +37,7 @@ from deepcruiser.stream import named, require_sized
     show_default=True,
     help="Criteria whose coverage to keep, separated by commas.",
 )
-@options.batch_size
+@options.batch_size_by_length
 @options.device
 @click.option(
     "-o",

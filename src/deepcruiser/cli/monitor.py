@@ -41,7 +41,7 @@ _UNLIKELY = 0.01
     "--nearest", "count", default=0, help="Number of training sequences to name for an alarm; with --profile."
 )
 @click.option("--fail-above", type=float, help="Exit with status 1 if a larger share of the inputs raises an alarm.")
-@options.batch_size
+@options.batch_size_by_length
 @options.device
 @options.json_output("Print a JSON object for each input, the most unusual first.")
 def monitor(

@@ -95,6 +95,15 @@ batch_size = click.option(
     "--batch-size", default=16, show_default=True, type=click.IntRange(min=1), help="Number of inputs run at a time."
 )
 
+#: `batch_size`, of commands that run inputs of similar length together
+batch_size_by_length = click.option(
+    "--batch-size",
+    default=16,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="Number of inputs run at a time; fewer if they are long, more if they are short.",
+)
+
 
 def json_output(help_text: str = "Print the result as JSON.") -> Decorator[Any]:
     """`as_json`: output for programs."""

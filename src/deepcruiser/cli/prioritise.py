@@ -35,7 +35,7 @@ PARTS = (0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 )
 @click.option("--wer-above", type=float, help="Judge labelled inputs: fail if the word error rate exceeds this.")
 @click.option("--disagreement", is_flag=True, help="Judge labelled inputs: fail if the answer differs from the label.")
-@options.batch_size
+@options.batch_size_by_length
 @options.device
 @options.json_output()
 def prioritise(

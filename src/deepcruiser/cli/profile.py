@@ -45,7 +45,7 @@ from deepcruiser.stream import Progress
 )
 @click.option("--exact", is_flag=True, help="Fit the principal components on all sequences, in an extra pass.")
 @options.seed
-@options.batch_size
+@options.batch_size_by_length
 @options.device
 @workers.count
 @workers.cluster
