@@ -1,7 +1,7 @@
 """Coverage criteria and coverage-guided testing for recurrent neural networks.
 
-The public names are listed here and imported on first use (PEP 562), so that `import deepcruiser` is fast and loads
-neither torch nor scipy.
+The public names are listed twice, for type checkers and for Python, which imports each on first use (PEP 562):
+`import deepcruiser` is fast and loads neither torch nor scipy.
 """
 
 from __future__ import annotations
@@ -10,157 +10,96 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 # Imported now: functions of these names have to be in place before the packages of the same names are.
-from deepcruiser.export import export
-from deepcruiser.report import report
+from deepcruiser.export import export as export
+from deepcruiser.report import report as report
 
 if TYPE_CHECKING:
-    from deepcruiser import transformations
-    from deepcruiser.abstraction.departure import Departure
-    from deepcruiser.abstraction.model import AbstractModel
-    from deepcruiser.abstraction.profile import Profile
-    from deepcruiser.abstraction.profiler import fit, profile
-    from deepcruiser.abstraction.projections import Fit, Projections
-    from deepcruiser.abstraction.transducer import Transducer
-    from deepcruiser.audio import Audio
-    from deepcruiser.campaign.executors.base import Execution, Executor
-    from deepcruiser.campaign.executors.workers import CampaignWorker
-    from deepcruiser.campaign.failed_test import FailedTest
-    from deepcruiser.campaign.fuzz import fuzz
-    from deepcruiser.campaign.guide import Guide
-    from deepcruiser.campaign.mutations import Mutations
-    from deepcruiser.campaign.record import CampaignRecord
-    from deepcruiser.campaign.replay import Replay
-    from deepcruiser.campaign.spec import CampaignSpec
-    from deepcruiser.cluster import RayWorkers
-    from deepcruiser.corpora.corpus import Corpus, Sample
-    from deepcruiser.corpora.read import read_corpus
-    from deepcruiser.corpora.samples import Labelled, samples
-    from deepcruiser.coverage import Coverage, CoverageReport, cover
+    # ruff: noqa: I001 (it would put every name on a line of its own)
+    from deepcruiser import transformations as transformations
+    from deepcruiser.abstraction.departure import Departure as Departure
+    from deepcruiser.abstraction.model import AbstractModel as AbstractModel
+    from deepcruiser.abstraction.profile import Profile as Profile
+    from deepcruiser.abstraction.profiler import fit as fit, profile as profile
+    from deepcruiser.abstraction.projections import Fit as Fit, Projections as Projections
+    from deepcruiser.abstraction.transducer import Transducer as Transducer
+    from deepcruiser.audio import Audio as Audio
+    from deepcruiser.campaign.executors.base import Execution as Execution, Executor as Executor
+    from deepcruiser.campaign.executors.workers import CampaignWorker as CampaignWorker
+    from deepcruiser.campaign.failed_test import FailedTest as FailedTest
+    from deepcruiser.campaign.fuzz import fuzz as fuzz
+    from deepcruiser.campaign.guide import Guide as Guide
+    from deepcruiser.campaign.mutations import Mutations as Mutations
+    from deepcruiser.campaign.record import CampaignRecord as CampaignRecord
+    from deepcruiser.campaign.replay import Replay as Replay
+    from deepcruiser.campaign.spec import CampaignSpec as CampaignSpec
+    from deepcruiser.cluster import RayWorkers as RayWorkers
+    from deepcruiser.corpora.corpus import Corpus as Corpus, Sample as Sample
+    from deepcruiser.corpora.read import read_corpus as read_corpus
+    from deepcruiser.corpora.samples import Labelled as Labelled, samples as samples
+    from deepcruiser.coverage import Coverage as Coverage, CoverageReport as CoverageReport, cover as cover
     from deepcruiser.criteria import (
-        BSCov,
-        BTCov,
-        Criterion,
-        ISCov,
-        SBCov,
-        WICov,
-        criterion,
-        literal_iscov,
-        same_input_wicov,
+        BSCov as BSCov,
+        BTCov as BTCov,
+        Criterion as Criterion,
+        ISCov as ISCov,
+        SBCov as SBCov,
+        WICov as WICov,
+        criterion as criterion,
+        literal_iscov as literal_iscov,
+        same_input_wicov as same_input_wicov,
     )
-    from deepcruiser.decoding.beam import ctc_beam
-    from deepcruiser.decoding.detection import classify, spans
-    from deepcruiser.decoding.greedy import ctc_greedy
-    from deepcruiser.decoding.language_model import LanguageModel, read_language_model
-    from deepcruiser.decoding.scores import doubt_of
-    from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
-    from deepcruiser.features import MFCC, KaldiFeatures, LogMel, LogSpectrogram
-    from deepcruiser.findings.cluster import find
-    from deepcruiser.findings.finding import Finding
-    from deepcruiser.monitor.monitor import Alarm, Monitor
-    from deepcruiser.monitor.nearest import nearest
-    from deepcruiser.oracles import CharacterErrorRate, Disagreement, Oracle, SpanDisagreement, WordErrorRate
-    from deepcruiser.systems import load_system
-    from deepcruiser.systems.deepspeech.system import DeepSpeechSystem
-    from deepcruiser.systems.kaldi.system import EesenSystem
-    from deepcruiser.systems.keras.system import KerasSystem
-    from deepcruiser.systems.onnx.system import OnnxSystem
-    from deepcruiser.systems.process.system import ProcessSystem
-    from deepcruiser.systems.tensors.streaming import Streaming
-    from deepcruiser.systems.tflite.system import TfliteSystem
-    from deepcruiser.systems.torch.script import TorchScriptSystem
-    from deepcruiser.systems.torch.system import TorchSystem
-    from deepcruiser.trace import Run, System, Trace
-    from deepcruiser.value_oracles import Keywords, SignalToDistortion, SystemDisagreement, Tolerance
-    from deepcruiser.workers import ProcessWorkers
+    from deepcruiser.decoding.beam import ctc_beam as ctc_beam
+    from deepcruiser.decoding.detection import classify as classify, spans as spans
+    from deepcruiser.decoding.greedy import ctc_greedy as ctc_greedy
+    from deepcruiser.decoding.language_model import (
+        LanguageModel as LanguageModel,
+        read_language_model as read_language_model,
+    )
+    from deepcruiser.decoding.scores import doubt_of as doubt_of
+    from deepcruiser.errors import (
+        DeepCruiserError as DeepCruiserError,
+        FileError as FileError,
+        InputError as InputError,
+        MismatchError as MismatchError,
+    )
+    from deepcruiser.features import (
+        MFCC as MFCC,
+        KaldiFeatures as KaldiFeatures,
+        LogMel as LogMel,
+        LogSpectrogram as LogSpectrogram,
+    )
+    from deepcruiser.findings.cluster import find as find
+    from deepcruiser.findings.finding import Finding as Finding
+    from deepcruiser.monitor.monitor import Alarm as Alarm, Monitor as Monitor
+    from deepcruiser.monitor.nearest import nearest as nearest
+    from deepcruiser.oracles import (
+        CharacterErrorRate as CharacterErrorRate,
+        Disagreement as Disagreement,
+        Oracle as Oracle,
+        SpanDisagreement as SpanDisagreement,
+        WordErrorRate as WordErrorRate,
+    )
+    from deepcruiser.systems import load_system as load_system
+    from deepcruiser.systems.deepspeech.system import DeepSpeechSystem as DeepSpeechSystem
+    from deepcruiser.systems.kaldi.system import EesenSystem as EesenSystem
+    from deepcruiser.systems.keras.system import KerasSystem as KerasSystem
+    from deepcruiser.systems.onnx.system import OnnxSystem as OnnxSystem
+    from deepcruiser.systems.process.system import ProcessSystem as ProcessSystem
+    from deepcruiser.systems.tensors.streaming import Streaming as Streaming
+    from deepcruiser.systems.tflite.system import TfliteSystem as TfliteSystem
+    from deepcruiser.systems.torch.script import TorchScriptSystem as TorchScriptSystem
+    from deepcruiser.systems.torch.system import TorchSystem as TorchSystem
+    from deepcruiser.trace import Run as Run, System as System, Trace as Trace
+    from deepcruiser.value_oracles import (
+        Keywords as Keywords,
+        SignalToDistortion as SignalToDistortion,
+        SystemDisagreement as SystemDisagreement,
+        Tolerance as Tolerance,
+    )
+    from deepcruiser.workers import ProcessWorkers as ProcessWorkers
 
 #: The version, for people and for pyproject.toml.
 __version__ = "0.1.0"
-
-__all__ = [  # noqa: RUF022 (ruff would put MFCC before the rest)
-    "AbstractModel",
-    "Alarm",
-    "Audio",
-    "BSCov",
-    "BTCov",
-    "CampaignRecord",
-    "CampaignSpec",
-    "CampaignWorker",
-    "CharacterErrorRate",
-    "Corpus",
-    "Coverage",
-    "CoverageReport",
-    "Criterion",
-    "DeepCruiserError",
-    "DeepSpeechSystem",
-    "Departure",
-    "Disagreement",
-    "EesenSystem",
-    "Execution",
-    "Executor",
-    "FailedTest",
-    "FileError",
-    "Finding",
-    "Fit",
-    "Guide",
-    "ISCov",
-    "InputError",
-    "KaldiFeatures",
-    "KerasSystem",
-    "Keywords",
-    "Labelled",
-    "LanguageModel",
-    "LogMel",
-    "LogSpectrogram",
-    "MFCC",
-    "MismatchError",
-    "Monitor",
-    "Mutations",
-    "OnnxSystem",
-    "Oracle",
-    "ProcessSystem",
-    "ProcessWorkers",
-    "Profile",
-    "Projections",
-    "RayWorkers",
-    "Replay",
-    "Run",
-    "SBCov",
-    "Sample",
-    "SignalToDistortion",
-    "SpanDisagreement",
-    "Streaming",
-    "System",
-    "SystemDisagreement",
-    "TfliteSystem",
-    "Tolerance",
-    "TorchScriptSystem",
-    "TorchSystem",
-    "Trace",
-    "Transducer",
-    "WICov",
-    "WordErrorRate",
-    "classify",
-    "cover",
-    "criterion",
-    "ctc_beam",
-    "ctc_greedy",
-    "doubt_of",
-    "export",
-    "find",
-    "fit",
-    "fuzz",
-    "literal_iscov",
-    "load_system",
-    "nearest",
-    "profile",
-    "read_corpus",
-    "read_language_model",
-    "report",
-    "same_input_wicov",
-    "samples",
-    "spans",
-    "transformations",
-]
 
 #: The public names that each module defines; those that are modules themselves are in `_MODULES`.
 _NAMES = {
@@ -224,6 +163,7 @@ _NAMES = {
 }
 _MODULES = ("transformations",)
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted([*_HOMES, *_MODULES, "export", "report"])
 
 
 def __getattr__(name: str) -> Any:

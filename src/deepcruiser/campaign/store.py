@@ -20,9 +20,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
-from deepcruiser.abstraction.grid import IntArray
 from deepcruiser.abstraction.model import AbstractModel
-from deepcruiser.abstraction.visits import Visits
 from deepcruiser.campaign.database import (
     DATABASE,
     FORMAT,
@@ -32,8 +30,8 @@ from deepcruiser.campaign.database import (
     select,
     to_read,
     to_write,
-    unpack,
     usable,
+    with_visits,
 )
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.failed_test import InputFile
@@ -69,8 +67,6 @@ _TOGETHER = {
 }
 #: What `atomic_write` names a file of `failed` or `seeds` before it is whole; other hidden files are not ours.
 _TEMPORARY = re.compile(r"\.\d{6,}\..+\.[a-z0-9_]{8}")
-#: The column of a row that holds its visits, and about how many bytes of them are unpacked together.
-_VISITS, _UNPACKED_TOGETHER = 9, 2**15
 #: Turns the data of a change into the change.
 ReadChange = Callable[[Mapping[str, Any]], Any]
 
@@ -224,7 +220,7 @@ class Store:
     def seeds(self, model: AbstractModel | None) -> Iterator[Seeded]:
         """The events of the seeds, in order; visits are included only if the model is given."""
         with self.usable():
-            for row in _with_visits(select(self._db, "seeds", "ORDER BY position"), model):
+            for row in with_visits(select(self._db, "seeds", "ORDER BY position"), model):
                 position, seed, outcome, reason, output, reference, score, doubt, digest, visits, distance = row
                 _check_types((position, int), (outcome, str), (reason, str), (score, float))
                 _check_types((doubt, float | None), (distance, float | None), (json.loads(seed), str))
@@ -235,7 +231,7 @@ class Store:
         """The events of the mutants after run `after`, in order; visits are included only if the model is given."""
         with self.usable():
             rows = select(self._db, "runs", "WHERE number > ? ORDER BY number", (after,))
-            for expected, row in enumerate(_with_visits(rows, model), after + 1):
+            for expected, row in enumerate(with_visits(rows, model), after + 1):
                 if row[0] != expected:
                     raise ValueError(f"run {expected:,} is missing")
                 number, parent, changes, outcome, reason, output, score, doubt, digest, visits, distance, moved = row
@@ -295,46 +291,6 @@ def _check_types(*pairs: tuple[Any, Any]) -> None:
     for value, kind in pairs:
         if not isinstance(value, kind) or value == math.inf or value == -math.inf:
             raise ValueError(f"a row holds {value!r}")
-
-
-def _with_visits(rows: Iterator[list[Any]], model: AbstractModel | None) -> Iterator[list[Any]]:
-    """The rows with their visits unpacked, many at once, which takes less time."""
-    for chunk in _chunks(rows):
-        packed = [] if model is None else [row[_VISITS] for row in chunk if row[_VISITS] is not None]
-        try:
-            arrays = iter(unpack(packed, 4))
-        except Exception:  # one of them is damaged; those before it can be read
-            arrays = (unpack([each], 4)[0] for each in packed)
-        for row in chunk:
-            row[_VISITS] = None if model is None or row[_VISITS] is None else _visits(model, next(arrays))
-            yield row
-
-
-def _chunks(rows: Iterator[list[Any]]) -> Iterator[list[list[Any]]]:
-    """Rows whose packed visits take some kilobytes together, up to one that cannot be read."""
-    chunk: list[list[Any]] = []
-    size = 0
-    try:
-        for row in rows:
-            chunk.append(row)
-            size += len(row[_VISITS] or b"")
-            if size >= _UNPACKED_TOGETHER:
-                yield chunk
-                chunk, size = [], 0
-    except Exception:
-        yield chunk
-        raise
-    yield chunk
-
-
-def _visits(model: AbstractModel, arrays: Sequence[IntArray]) -> Visits:
-    visits = Visits(model, *arrays)
-    for numbers, items in ((visits.states, model.states), (visits.transitions, model.transitions)):
-        if len(numbers) and not 0 <= numbers[0] <= numbers[-1] < len(items):
-            raise ValueError("it names states or transitions that the model does not have")
-    if len(visits.choices) and not 0 <= visits.choices[0] <= visits.choices[-1] < len(model.choices):
-        raise ValueError("it names choices that the model does not have")
-    return visits
 
 
 def _directory(folder: Path) -> dict[str, str]:
