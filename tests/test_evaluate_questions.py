@@ -35,7 +35,7 @@ SMALL: dict[str, Any] = {"seeds": 10, "mutants": 10}
 CAMPAIGNS: dict[str, Any] = {"seeds": 10, "budget": Budget(64), "campaigns": 3, "base": 12}
 
 
-def load(folder: Path, **options: Any) -> Experiment:
+def load(folder: Path, number: int = 0, **options: Any) -> Experiment:
     """The experiment of the toy network; its seeds have no text, so what is right is the answer to a seed."""
     system = options.pop("system", None) or toy.Reader()
     profile = dc.profile(toy.Reader(), toy.texts(300, longest=12), exact=True)

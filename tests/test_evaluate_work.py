@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import deepcruiser as dc
+from deepcruiser.cli.evaluate_options import EvaluateOptions
 from deepcruiser.evaluate.campaign_table import compare
 from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.experiment import Experiment
@@ -18,6 +21,7 @@ from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.rq1 import rq1
 from deepcruiser.evaluate.rq3 import rq3
 from deepcruiser.stream import Progress
+from deepcruiser.workers import device_for
 from tests.support import toy
 from tests.test_evaluate_questions import SMALL, asked, load
 
@@ -127,8 +131,52 @@ def test_crashes_are_noted_and_not_compared(tmp_path: Path) -> None:
     assert "crash" in reasons
 
 
-def dying(folder: Path) -> Experiment:
+def dying(folder: Path, number: int) -> Experiment:
     return load(folder, system=Dying())
+
+
+def numbered(folder: Path, number: int) -> Experiment:
+    (folder / str(number)).touch()
+    return load(folder)
+
+
+def processes(experiment: Experiment, unit: int) -> set[str]:
+    """The numbers of the processes, once there are two."""
+    numbers: set[str] = set()
+    for _ in range(600):
+        if len(numbers := {path.name for path in experiment.folder.glob("[0-9]")}) == 2:
+            break
+        time.sleep(0.1)
+    return numbers
+
+
+def test_every_process_loads_with_its_number(tmp_path: Path) -> None:
+    with Pool(load(tmp_path), partial(numbered, tmp_path), jobs=2) as pool:
+        assert pool.do(processes, [0], stage="", inputs=1) == [{"0", "1"}]
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_processes_are_spread_over_the_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert [device_for("cuda", number) for number in range(4)] == ["cuda:0", "cuda:1", "cuda:0", "cuda:1"]
+    assert [device_for(device, 3) for device in ("cuda:0", "cpu")] == ["cuda:0", "cpu"]
+    options = EvaluateOptions(
+        spec=dc.CampaignSpec(system="brackets"),
+        data=("brackets",),
+        profile=None,
+        train="brackets",
+        folder=tmp_path,
+        partitions=(10,),
+        input_partitions=None,
+        components=3,
+        seed=0,
+        batch_size=16,
+        device="cuda",
+        paper=False,
+    )
+    for worker, device in ((None, "cuda"), (2, "cuda:0"), (3, "cuda:1")):
+        with pytest.raises(dc.InputError, match=f"--device '{device}' cannot be used"):
+            options.load(worker)
 
 
 def test_a_process_that_dies_is_told(tmp_path: Path) -> None:

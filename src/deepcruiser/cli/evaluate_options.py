@@ -24,6 +24,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.evaluate.experiment import Experiment
 from deepcruiser.progress import watching
 from deepcruiser.trace import System
+from deepcruiser.workers import device_for
 
 if TYPE_CHECKING:  # what a question needs is imported when it is asked
     from deepcruiser.evaluate.result import Answer
@@ -34,7 +35,7 @@ PROFILE = "train.profile"
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateOptions:
-    """The options of every question. `load` makes the experiment, in this process and in each worker."""
+    """The options of every question. `load` makes the experiment, in this process or in the worker of a number."""
 
     spec: CampaignSpec
     data: tuple[str, ...]
@@ -59,11 +60,12 @@ class EvaluateOptions:
         folder = values.pop("output")
         return cls(spec=spec_from(**values), folder=folder, **common)
 
-    def load(self) -> Experiment:
+    def load(self, worker: int | None = None) -> Experiment:
         named = self.data or (() if self.spec.data is None else (self.spec.data,))
         if not named:
             raise click.UsageError("give --data: only built-in systems have their own seeds")
-        system, mutations = system_from(self.spec.system or "", device=self.device), load_mutations(self.spec)
+        device = self.device if worker is None else device_for(self.device, worker)
+        system, mutations = system_from(self.spec.system or "", device=device), load_mutations(self.spec)
         return Experiment(
             system,
             self._profile(system),

@@ -22,14 +22,14 @@ Work = Callable[[Experiment, Unit], Result]
 class Pool:
     """Does pieces of work for an experiment, here, in `jobs` processes or on a Ray cluster, with the same results.
 
-    `load` makes the experiment again in another process. What has been run is on disk, so whoever is interrupted loses
-    a batch at most. The machines of a `cluster` share the experiment's folder.
+    `load` makes the experiment again in the process of a number. What has been run is on disk, so whoever is
+    interrupted loses a batch at most. The machines of a `cluster` share the experiment's folder.
     """
 
     def __init__(
         self,
         experiment: Experiment,
-        load: Callable[[], Experiment] | None = None,
+        load: Callable[[int], Experiment] | None = None,
         *,
         jobs: int = 1,
         cluster: str | None = None,
@@ -84,12 +84,12 @@ class Pool:
         return [future.result()[0] for future in futures]
 
 
-def _load(load: Callable[[], Experiment], directory: str, number: int) -> Experiment:
+def _load(load: Callable[[int], Experiment], directory: str, number: int) -> Experiment:
     import torch
 
     enter(directory)
     torch.set_num_threads(1)
-    experiment = load()
+    experiment = load(number)
     if not (experiment.folder / ABOUT).is_file():
         raise FileError(
             f"the folder {str(experiment.folder)!r} is not there: all machines of a cluster have to share it"
