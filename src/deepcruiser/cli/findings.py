@@ -88,7 +88,7 @@ def findings(
     else:
         for line in _lines(record, result, group_of):
             say(line)
-    status, reason = exit_status(record, result, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    status, reason = exit_status(record, len(result.findings), max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
     raise click.exceptions.Exit(status)
@@ -168,7 +168,7 @@ def _lines(record: CampaignRecord, result: Findings, group_of: GroupOf | None) -
     lines += ["", "kept apart:"] if result.apart else []
     lines += [f"   {test.number}: {shrunk}" for test, shrunk in result.apart]
     if result.spacing:
-        lines.append(spacing_line(result))
+        lines.append(spacing_line(result.spacing))
     return lines
 
 

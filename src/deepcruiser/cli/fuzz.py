@@ -42,7 +42,7 @@ from deepcruiser.cli.summary import as_text, status_dict, summary
 from deepcruiser.cli.workers import campaign_workers
 from deepcruiser.cli.workers import cluster as cluster_option
 from deepcruiser.errors import DeepCruiserError
-from deepcruiser.findings.cluster import find
+from deepcruiser.findings.cluster import find, spacing_only
 from deepcruiser.report.terminal import Past, Watch, has_screen, lines, on_screen
 from deepcruiser.transformations.severity import LEVELS, budget
 from deepcruiser.workers import one_thread
@@ -262,10 +262,10 @@ def fuzz(
     else:
         say(as_text(result))
         say(_next_steps(record, spec, output, program(ctx)))
-    findings = find(record)
-    if findings.spacing and not as_json_lines:
-        say(spacing_line(findings))
-    status, reason = exit_status(record, findings, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+    if (spacing := spacing_only(record)) and not as_json_lines:
+        say(spacing_line(spacing))
+    count = 0 if max_findings is None else len(find(record).findings)
+    status, reason = exit_status(record, count, max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
     if reason:
         say(reason, err=True)
     raise click.exceptions.Exit(status)

@@ -7,7 +7,6 @@ import click
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli.options import Fraction, together
 from deepcruiser.cli.output import WRONG_SEEDS
-from deepcruiser.findings.cluster import Findings
 
 #: Without failing tests, this part of the seeds may be wrong, by default.
 _USUAL = 0.5
@@ -30,9 +29,9 @@ gate_options = together(
 )
 
 
-def spacing_line(findings: Findings) -> str:
+def spacing_line(count: int) -> str:
     """What is said of answers that are right but for their spaces."""
-    return f"{findings.spacing:,} answers differ from the expected ones only in spacing; they count as right"
+    return f"{count:,} answers differ from the expected ones only in spacing; they count as right"
 
 
 def wrong_seeds(record: CampaignRecord) -> float:
@@ -42,12 +41,13 @@ def wrong_seeds(record: CampaignRecord) -> float:
 
 
 def exit_status(
-    record: CampaignRecord, findings: Findings, *, max_findings: int | None, max_wrong_seeds: float | None
+    record: CampaignRecord, findings: int, *, max_findings: int | None, max_wrong_seeds: float | None
 ) -> tuple[int, str]:
-    """0 passed, 1 failing tests, 4 too many wrong seeds; and the gate that it did not pass, in a line."""
-    count, limit = len(findings.findings), max_wrong_seeds
-    if limit is None and not record.failed:
-        limit = _USUAL
+    """0 passed, 1 failing tests, 4 too many wrong seeds; and the gate that it did not pass, in a line.
+
+    `findings` is their number, which only `max_findings` needs.
+    """
+    limit = _USUAL if max_wrong_seeds is None and not record.failed else max_wrong_seeds
     wrong = wrong_seeds(record)
     if limit is not None and wrong > limit:
         return WRONG_SEEDS, (
@@ -56,4 +56,4 @@ def exit_status(
         )
     if max_findings is None:
         return (1 if record.failed else 0), ""
-    return (1, f"{count:,} findings, more than {max_findings:,}") if count > max_findings else (0, "")
+    return (1, f"{findings:,} findings, more than {max_findings:,}") if findings > max_findings else (0, "")

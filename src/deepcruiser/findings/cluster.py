@@ -62,7 +62,7 @@ def find(record: CampaignRecord, shrunk: Mapping[int, Shrunk] | None = None) -> 
         groups[causes(member)].append(member)
     findings = [Finding(cause, tuple(sorted(tests, key=_worst_first))) for cause, tests in groups.items()]
     findings.sort(key=lambda finding: (-finding.rank, finding.id))
-    return Findings(tuple(findings), tuple(apart), _spacing(record, oracle))
+    return Findings(tuple(findings), tuple(apart), spacing_only(record))
 
 
 def oracle_of(record: CampaignRecord) -> Oracle | None:
@@ -79,8 +79,9 @@ def _worst_first(member: Member) -> tuple[float, float, int, int]:
     return -member.wrongness, member.severity, len(member.recipe), member.test.number
 
 
-def _spacing(record: CampaignRecord, oracle: Oracle | None) -> int:
+def spacing_only(record: CampaignRecord) -> int:
     """The number of passing runs in which only the spaces differ."""
+    oracle = oracle_of(record)
     if oracle is None or "spacing" not in getattr(oracle, "normalise", ()):
         return 0
     passed = [run for run in record.runs if run.outcome in ("kept", "dropped")]
