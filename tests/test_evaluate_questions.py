@@ -173,7 +173,8 @@ def test_rq3_compares_with_both_baselines(folder: Path) -> None:
 
 
 def test_rq4_counts_distinct_failures() -> None:
-    from deepcruiser.evaluate.rq4 import distinct, failing_seeds, failures, mean_score, rejected
+    from deepcruiser.evaluate.campaign_table import distinct, failing_seeds, rejected
+    from deepcruiser.evaluate.rq4 import failures, mean_score
 
     ran = [
         {"seed": "a", "outcome": "failed", "reason": "wrong", "score": 0.5, "errors": ["x > y"]},
@@ -183,7 +184,7 @@ def test_rq4_counts_distinct_failures() -> None:
         {"seed": "c", "outcome": "dropped", "reason": "", "score": 0.0, "errors": []},
         {"seed": "c", "outcome": "rejected", "reason": "too long", "score": 0.0, "errors": []},
     ]
-    result = {"ran": ran}
+    result = {"ran": [{**run, "severity": 1.0} for run in ran]}
     assert (failures(result), distinct(result), failing_seeds(result)) == (4, 3, 2)
     assert (mean_score(result), rejected(result)) == (pytest.approx(1.5 / 5), pytest.approx(1 / 6))  # type: ignore[comparison-overlap]
 

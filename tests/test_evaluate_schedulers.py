@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import deepcruiser as dc
-from deepcruiser.evaluate.campaign_table import Campaigns, compare
+from deepcruiser.evaluate.campaign_table import Campaigns, compare, distinct
 from deepcruiser.evaluate.campaigns import Budget
 from deepcruiser.evaluate.pool import Pool
-from deepcruiser.evaluate.schedulers import chosen_arms, distinct, first_failure, known_arms, schedulers
+from deepcruiser.evaluate.schedulers import chosen_arms, first_failure, known_arms, schedulers
 from deepcruiser.evaluate.statistics import holm
 from tests.support import toy
 from tests.test_evaluate_questions import load

@@ -43,11 +43,7 @@ campaign_options = options.together(
         type=click.Choice(sorted(MANIFESTS)),
         help="Write the failing tests and their expected answers in this form, to train on; with -o FOLDER.",
     ),
-    click.option(
-        "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own; with --suite."
-    ),
-    click.option("--data", metavar="PATH", help="Read the seeds of the campaign from here, if they have moved."),
-    click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved."),
+    options.parts_of_campaign,
 )
 
 

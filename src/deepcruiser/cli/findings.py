@@ -44,22 +44,19 @@ _LISTED = 10
 )
 @click.option(
     "--group-by",
+    "rule",
     metavar="RULE",
     help="Count failing tests per group: label, length, TABLE.csv:COLUMN, or a regular expression over seed ids.",
 )
 @gate_options
-@click.option(
-    "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own, such as a newer one."
-)
-@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
-@click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
+@options.parts_of_campaign
+@options.own_oracle
 @options.device
 @options.json_output()
 def findings(
     folder: Path,
     count: int | None,
-    group_by: str | None,
+    rule: str | None,
     max_findings: int | None,
     max_wrong_seeds: float | None,
     device: str,
@@ -80,22 +77,19 @@ def findings(
     Exit status: 0 no failing tests, or at most --max-findings findings; 1 failing tests; 2 usage error; 3
     unexpected error; 4 the system gets more seeds wrong than --max-wrong-seeds.
     """
-    group_of = None if group_by is None else _rule(group_by)
+    group_of = None if rule is None else group_by(rule)
     with output_for(as_json) as out:
         record, result = _found(folder, count, device, sources)
     if as_json:
         say(json.dumps(as_dict(record, result, group_of), indent=2), file=out)
     else:
-        for line in _lines(record, result, group_of):
-            say(line)
-    status, reason = exit_status(record, len(result.findings), max_findings=max_findings, max_wrong_seeds=max_wrong_seeds)
+        say("\n".join(_lines(record, result, group_of)))
+    status, reason = exit_status(
+        record, len(result.findings), max_findings=max_findings, max_wrong_seeds=max_wrong_seeds
+    )
     if reason:
         say(reason, err=True)
     raise click.exceptions.Exit(status)
-
-
-def _rule(text: str) -> GroupOf:
-    return group_by(text)
 
 
 def _found(

@@ -12,7 +12,7 @@ import click
 from deepcruiser.cli import options
 from deepcruiser.cli.output import say
 from deepcruiser.errors import printable
-from deepcruiser.findings.history import Difference, History, Seen, open_version
+from deepcruiser.findings.history import Difference, History, open_version
 from deepcruiser.findings.history import history as compare
 from deepcruiser.report.page import write_history
 
@@ -45,8 +45,7 @@ def history(folders: tuple[Path, ...], output: Path | None, fail_on: str | None,
     if as_json:
         say(json.dumps(as_dict(result), indent=2))
     else:
-        for line in _lines(result):
-            say(line)
+        say("\n".join(_lines(result)))
     failing = fail_on is not None and bool(differences) and bool(getattr(differences[-1], fail_on))
     raise click.exceptions.Exit(1 if failing else 0)
 
@@ -60,16 +59,12 @@ def as_dict(result: History) -> dict[str, Any]:
             "runs": version.runs,
             "failures": version.failures,
             "coverage": dict(version.coverage),
-            "findings": [_seen(each) for each in version.findings.values()],
+            "findings": [asdict(each) for each in version.findings.values()],
         }
         if difference is not None:
-            entry |= {name: [_seen(each) for each in getattr(difference, name)] for name in ("new", "fixed", "still")}
+            entry |= {name: [asdict(each) for each in getattr(difference, name)] for name in ("new", "fixed", "still")}
         versions.append(entry)
     return {"runs": result.runs, "versions": versions}
-
-
-def _seen(seen: Seen) -> dict[str, Any]:
-    return asdict(seen)
 
 
 def _lines(result: History) -> list[str]:

@@ -75,8 +75,7 @@ def minimise(
     if as_json:
         say(json.dumps(as_dict(result), indent=2))
     else:
-        for line in as_lines(result):
-            say(line)
+        say("\n".join(as_lines(result)))
     print_skipped(result.skipped)
 
 

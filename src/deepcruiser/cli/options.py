@@ -86,6 +86,17 @@ model_source = together(
     click.option("--model", metavar="FILE", help="A saved model, instead of a profile and partitions."),
 )
 
+#: `system`, `data` and `mutations`: what to run a stored campaign with, instead of its own.
+parts_of_campaign = together(
+    click.option(
+        "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own, such as a newer one."
+    ),
+    click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved."),
+    click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved."),
+)
+
+#: `oracle`: that of a stored campaign
+own_oracle = click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
 
 #: `seed`
 seed = click.option("--seed", default=0, show_default=True, help="Random seed.")

@@ -37,10 +37,8 @@ from deepcruiser.transformations import AddBackgroundNoise
 @click.command(cls=ProjectCommand)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("numbers", metavar="[NUMBER]...", type=int, nargs=-1)
-@click.option("--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own.")
-@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
-@click.option("--oracle", metavar="FILE.py:NAME", help="Load your own oracle from here, if it has moved.")
+@options.parts_of_campaign
+@options.own_oracle
 @click.option("--noise", metavar="FOLDER", help="Find the recordings of AddBackgroundNoise here, if they have moved.")
 @click.option("--save", metavar="FOLDER", type=click.Path(path_type=Path), help="Write the inputs to this folder.")
 @options.device

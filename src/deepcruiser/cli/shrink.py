@@ -28,11 +28,7 @@ from deepcruiser.transformations import to_dict
 @click.option(
     "--worst", type=click.IntRange(min=1), help="Number of failing tests to shrink, the worst first.  [default: 20]"
 )
-@click.option(
-    "--system", metavar="FILE.py:NAME", help="Run this system instead of the campaign's own, such as a newer one."
-)
-@click.option("--data", metavar="PATH", help="Read the seeds from here, if they have moved.")
-@click.option("--mutations", metavar="FILE.py:NAME", help="Load your own mutations from here, if they have moved.")
+@options.parts_of_campaign
 @options.batch_size
 @options.device
 @options.json_output()
@@ -41,12 +37,10 @@ def shrink(
     numbers: tuple[int, ...],
     everything: bool,
     worst: int | None,
-    system: str | None,
-    data: str | None,
-    mutations: str | None,
     batch_size: int,
     device: str,
     as_json: bool,
+    **sources: str | None,
 ) -> None:
     """Find the mildest recipe that still fails in the same way, for failing tests of a campaign.
 
@@ -62,7 +56,7 @@ def shrink(
     if sum((bool(numbers), everything, worst is not None)) > 1:
         raise click.UsageError("give numbers, --all or --worst")
     with output_for(as_json) as out:
-        opened = open_campaign(folder, device=device, system=system, data=data, mutations=mutations)
+        opened = open_campaign(folder, device=device, **sources)
         record, name = opened.record, fingerprint(opened.system)
         tests = [record[number] for number in numbers] or record.failed[: None if everything else worst or 20]
         with local_executor(opened) as executor:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from deepcruiser.errors import InputError
 from deepcruiser.evaluate.campaigns import Arm, Budget, Task, arms, panel, run_campaign
@@ -13,8 +16,9 @@ from deepcruiser.evaluate.mutants import choose_seeds, is_right
 from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.statistics import Median, RankTest, mann_whitney, median
 
-#: A campaign as read from its file.
+#: A campaign as read from its file, and a figure of it.
 Campaign = Mapping[str, Any]
+Measure = Callable[[Campaign], float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,14 +51,22 @@ class Campaigns:
         names = [(str(each), of.name) for each, of in panel(self.experiment, self.base)]
         return names.index((criterion, model.name))
 
-    def values(self, arm: Arm, measure: Callable[[Campaign], float]) -> list[float]:
+    def values(self, arm: Arm, measure: Measure) -> list[float]:
         return [measure(campaign) for campaign in self.by_arm[arm]]
 
-    def median(self, arm: Arm, measure: Callable[[Campaign], float]) -> Median:
+    def median(self, arm: Arm, measure: Measure) -> Median:
         return median(self.values(arm, measure))
 
-    def against(self, arm: Arm, other: Arm, measure: Callable[[Campaign], float]) -> RankTest:
+    def against(self, arm: Arm, other: Arm, measure: Measure) -> RankTest:
         return mann_whitney(self.values(arm, measure), self.values(other, measure))
+
+    def each(
+        self, arms: Iterable[tuple[Arm, Mapping[str, Any]]], measures: Mapping[str, Measure]
+    ) -> Iterator[dict[str, Any]]:
+        """A row for each campaign: what names its arm, its number, and its measures."""
+        for arm, names in arms:
+            for number, campaign in enumerate(self.by_arm[arm]):
+                yield {**names, "campaign": number, **{name: measure(campaign) for name, measure in measures.items()}}
 
     def random(self, partitions: int) -> Arm:
         return Arm("BSCov", partitions, "random")
@@ -75,6 +87,33 @@ class Campaigns:
             "not corrected for the number of comparisons. A: the chance that a campaign of the first kind exceeds one "
             "of the other; 0.5 means no difference."
         )
+
+
+def at(campaign: Campaign, *, place: int, what: str, step: int = -1) -> float:
+    """A coverage of a campaign, by default at its end."""
+    return float(campaign["history"][step][what][place])
+
+
+def distinct(
+    campaign: Campaign, *, runs: int | None = None, above: float = -math.inf, least: float = 0.0, most: float = math.inf
+) -> float:
+    """Failures that differ in their seed or their errors: of the first runs, with such a score and severity."""
+    failed = (
+        (run["seed"], run["reason"], *run["errors"])
+        for run in campaign["ran"][:runs]
+        if run["outcome"] == "failed" and run["score"] > above and least <= run["severity"] < most
+    )
+    return float(len(set(failed)))
+
+
+def failing_seeds(campaign: Campaign, *, runs: int | None = None) -> float:
+    """Seeds with a failure among the first runs."""
+    return float(len({run["seed"] for run in campaign["ran"][:runs] if run["outcome"] == "failed"}))
+
+
+def rejected(campaign: Campaign) -> float:
+    """The share of the mutants that the validity gate rejected."""
+    return float(np.mean([run["outcome"] == "rejected" for run in campaign["ran"]]))
 
 
 def compare(

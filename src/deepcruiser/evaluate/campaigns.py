@@ -63,6 +63,14 @@ class Arm:
         return spec.build_scheduler(mutations)
 
     @property
+    def columns(self) -> dict[str, Any]:
+        """What tells the arms of RQ3 and RQ4 apart in a table."""
+        return {
+            "guide": self.guide,
+            **{name: getattr(self, name) for name in ("criterion", "partitions", "select", "pick")},
+        }
+
+    @property
     def guide(self) -> str:
         return self.criterion if self.keep == "coverage" else self.keep
 

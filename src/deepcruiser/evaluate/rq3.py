@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.criteria import FIVE, BSCov
-from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, compare
+from deepcruiser.evaluate.campaign_table import Campaigns, Measure, at, compare
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget, strategies
 from deepcruiser.evaluate.figures import GUIDED, NONE, RANDOM, Figure, panels
 from deepcruiser.evaluate.pool import Pool
@@ -52,15 +52,10 @@ def rq3(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int =
     )
 
 
-def at(campaign: Campaign, *, place: int, what: str, step: int = -1) -> float:
-    """A coverage of a campaign, by default at its end."""
-    return float(campaign["history"][step][what][place])
-
-
 def lines(campaigns: Campaigns, guided: Arm) -> list[dict[str, Any]]:
     """One criterion on one grid: the coverage of campaigns guided by it, and of the baselines."""
     place = campaigns.place(guided.criterion, guided.partitions)
-    executed: Callable[[Campaign], float] = partial(at, place=place, what="executed")
+    executed: Measure = partial(at, place=place, what="executed")
     rows = []
     for arm in (guided, campaigns.random(guided.partitions), campaigns.none):
         start = at(campaigns.by_arm[arm][0], place=place, what="queue", step=0)
@@ -84,7 +79,7 @@ def lines(campaigns: Campaigns, guided: Arm) -> list[dict[str, Any]]:
 
 def strategy_line(campaigns: Campaigns, arm: Arm) -> dict[str, Any]:
     place, first = campaigns.place(arm.criterion, arm.partitions), strategies(campaigns.base)[0]
-    executed: Callable[[Campaign], float] = partial(at, place=place, what="executed")
+    executed: Measure = partial(at, place=place, what="executed")
     test = None if arm == first else campaigns.against(arm, first, executed)
     return {
         "select, pick": arm.choice,
@@ -117,8 +112,7 @@ def curves(campaigns: Campaigns) -> Table:
     for arm, several in campaigns.by_arm.items():
         for number, campaign in enumerate(several):
             for point in campaign["history"]:
-                row = {"guide": arm.guide, "criterion": arm.criterion, "partitions": arm.partitions}
-                row |= {"select": arm.select, "pick": arm.pick, "campaign": number, "runs": point["runs"]}
+                row = {**arm.columns, "campaign": number, "runs": point["runs"]}
                 for what in ("queue", "executed"):
                     row |= {
                         f"{what} {each} {campaigns.experiment.models[m].name}": value

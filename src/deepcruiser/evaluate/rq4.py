@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, compare
+from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, Measure, compare, distinct, failing_seeds, rejected
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.pool import Pool
@@ -26,7 +26,7 @@ def rq4(pool: Pool, *, seeds: int = 100, budget: Budget = RUNS, campaigns: int =
         "rq4",
         "RQ4: failures found",
         (Table("rq4", rows, shown=shown),),
-        data=Table("rq4-data", tuple(each_campaign(result))),
+        data=Table("rq4-data", tuple(result.each(((arm, arm.columns) for arm in result.by_arm), MEASURES))),
         notes=(
             result.how,
             f"Failures: {result.experiment.oracle.name}. *Distinct* failures differ in their seed or in the words "
@@ -50,20 +50,7 @@ def failures(campaign: Campaign) -> float:
     return float(sum(run["outcome"] == "failed" for run in campaign["ran"]))
 
 
-def distinct(campaign: Campaign) -> float:
-    """The number of failures that differ in their seed or in their errors."""
-    return float(len({(r["seed"], r["reason"], *r["errors"]) for r in campaign["ran"] if r["outcome"] == "failed"}))
-
-
-def failing_seeds(campaign: Campaign) -> float:
-    return float(len({run["seed"] for run in campaign["ran"] if run["outcome"] == "failed"}))
-
-
-def rejected(campaign: Campaign) -> float:
-    return float(np.mean([run["outcome"] == "rejected" for run in campaign["ran"]]))
-
-
-MEASURES: Mapping[str, Callable[[Campaign], float]] = {
+MEASURES: Mapping[str, Measure] = {
     "mean error rate": mean_score,
     "failures": failures,
     "distinct": distinct,
@@ -87,18 +74,6 @@ def line(campaigns: Campaigns, arm: Arm) -> dict[str, Any]:
         "p (distinct, none)": None if alone else failed.p,
         "A (distinct, none)": None if alone else failed.superiority,
     }
-
-
-def each_campaign(campaigns: Campaigns) -> list[dict[str, Any]]:
-    return [
-        {
-            **{"guide": arm.guide, "criterion": arm.criterion, "partitions": arm.partitions},
-            **{"select": arm.select, "pick": arm.pick, "campaign": number},
-            **{name: measure(campaign) for name, measure in MEASURES.items()},
-        }
-        for arm, several in campaigns.by_arm.items()
-        for number, campaign in enumerate(several)
-    ]
 
 
 def _best(rows: tuple[dict[str, Any], ...]) -> list[str]:

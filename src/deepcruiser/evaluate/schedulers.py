@@ -12,13 +12,20 @@ import numpy as np
 
 from deepcruiser.campaign.learned import AIMS
 from deepcruiser.errors import InputError
-from deepcruiser.evaluate.campaign_table import Campaign, Campaigns, compare
+from deepcruiser.evaluate.campaign_table import (
+    Campaign,
+    Campaigns,
+    Measure,
+    at,
+    compare,
+    distinct,
+    failing_seeds,
+    rejected,
+)
 from deepcruiser.evaluate.campaigns import RUNS, Arm, Budget
 from deepcruiser.evaluate.figures import COLOURS, Figure, panels
 from deepcruiser.evaluate.pool import Pool
 from deepcruiser.evaluate.result import Answer
-from deepcruiser.evaluate.rq3 import at
-from deepcruiser.evaluate.rq4 import failing_seeds, rejected
 from deepcruiser.evaluate.statistics import holm
 from deepcruiser.evaluate.tables import Table, counts, p_value, shares
 from deepcruiser.transformations.severity import budget as severity_budget
@@ -62,18 +69,6 @@ def chosen_arms(names: Sequence[str], base: int, severity: str | float) -> dict[
     return {name: known[name] for name in names}
 
 
-def distinct(
-    campaign: Campaign, *, runs: int | None = None, above: float = 0.0, least: float = 0.0, most: float = np.inf
-) -> float:
-    """The distinct failures among the first runs with a score above this and a severity in this range."""
-    failed = (
-        (run["seed"], run["reason"], *run["errors"])
-        for run in campaign["ran"][:runs]
-        if run["outcome"] == "failed" and run["score"] > above and least <= run["severity"] < most
-    )
-    return float(len(set(failed)))
-
-
 def first_failure(campaign: Campaign) -> float:
     """The number of the first run that failed; that of the runs, and one, if none did."""
     return float(
@@ -85,7 +80,7 @@ def mean(campaign: Campaign, *, what: str) -> float:
     return float(np.mean([run[what] for run in campaign["ran"]]))
 
 
-def measures(campaigns: Campaigns) -> dict[str, Callable[[Campaign], float]]:
+def measures(campaigns: Campaigns) -> dict[str, Measure]:
     """What is compared, by its name in the tables."""
     models = campaigns.experiment.models
     coverage = {
@@ -136,7 +131,9 @@ def schedulers(
                 "Distinct failures by the severity of the recipe, mean per campaign (the mildest are worth most):",
             ),
         ),
-        data=Table("schedulers-data", tuple(each_campaign(result, named, compared))),
+        data=Table(
+            "schedulers-data", tuple(result.each(((arm, {"arm": name}) for name, arm in named.items()), compared))
+        ),
         notes=(
             result.how.replace("not corrected for the number of comparisons", "corrected by Holm's method"),
             f"Failures: {result.experiment.oracle.name}. *Distinct* failures differ in their seed or in which word "
@@ -152,9 +149,7 @@ def schedulers(
     )
 
 
-def line(
-    campaigns: Campaigns, name: str, arm: Arm, compared: Mapping[str, Callable[[Campaign], float]]
-) -> dict[str, Any]:
+def line(campaigns: Campaigns, name: str, arm: Arm, compared: Mapping[str, Measure]) -> dict[str, Any]:
     of_recipes = {
         what: float(np.mean(campaigns.values(arm, partial(mean, what=what)))) for what in ("severity", "changes")
     }
@@ -163,7 +158,7 @@ def line(
 
 
 def comparisons(
-    campaigns: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Campaign], float]]
+    campaigns: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Measure]
 ) -> list[dict[str, Any]]:
     """The first arm against each of the others."""
     (_, first), *others = named.items()
@@ -191,16 +186,6 @@ def by_severity(campaigns: Campaigns, named: Mapping[str, Arm]) -> list[dict[str
     ]
 
 
-def each_campaign(
-    campaigns: Campaigns, named: Mapping[str, Arm], compared: Mapping[str, Callable[[Campaign], float]]
-) -> list[dict[str, Any]]:
-    return [
-        {"arm": name, "campaign": number, **{what: measure(campaign) for what, measure in compared.items()}}
-        for name, arm in named.items()
-        for number, campaign in enumerate(campaigns.by_arm[arm])
-    ]
-
-
 def draw(campaigns: Campaigns, named: Mapping[str, Arm]) -> Figure:
     """Distinct failures, severe ones, seeds with a failure, and coverage over the runs: means of the campaigns."""
     place = campaigns.place("BSCov", campaigns.base)
@@ -210,10 +195,9 @@ def draw(campaigns: Campaigns, named: Mapping[str, Arm]) -> Figure:
         points = min(len(campaign["history"]) for campaign in several)
         runs = [point["runs"] for point in several[0]["history"][:points]]
         style = {"color": COLOURS[number % len(COLOURS)], "label": name, "linestyle": "-:"[number >= len(COLOURS)]}
-        for axis, above in zip(axes, (-1.0, SEVERE), strict=False):
-            axis.plot(runs, [np.mean([distinct(c, runs=n, above=above) for c in several]) for n in runs], **style)
-        seeds = [[len({r["seed"] for r in c["ran"][:n] if r["outcome"] == "failed"}) for c in several] for n in runs]
-        axes[2].plot(runs, np.mean(seeds, axis=1), **style)
+        counted: tuple[Callable[..., float], ...] = distinct, partial(distinct, above=SEVERE), failing_seeds
+        for axis, count in zip(axes, counted, strict=False):
+            axis.plot(runs, [np.mean([count(campaign, runs=n) for campaign in several]) for n in runs], **style)
         covered = [[100 * c["history"][i]["executed"][place] for c in several] for i in range(points)]
         axes[3].plot(runs, np.mean(covered, axis=1), **style)
     titles = (
