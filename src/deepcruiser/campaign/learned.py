@@ -7,7 +7,6 @@ campaign, in their order, so a resumed campaign continues with the same weights.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
@@ -56,6 +55,8 @@ _OF_TEST = 11
 _NOTHING = np.empty(0, np.int64)
 #: A mean, and the deviation from it.
 Scale = tuple[float, float]
+#: A kind of failure, and which word became what.
+Way = tuple[str, ...]
 
 
 @dataclass(eq=False)
@@ -92,9 +93,9 @@ class _Seed:
     hits: float = 0.0
     failures: int = 0
     once: int = 0
-    ways: Counter[str] = field(default_factory=Counter)
+    ways: Counter[Way] = field(default_factory=Counter)
 
-    def take(self, way: str) -> None:
+    def take(self, way: Way) -> None:
         """A run, and in which way it failed; empty if it passed."""
         self.runs += 1
         self.recent = _DECAY * self.recent + 1
@@ -316,12 +317,12 @@ class Learned(Scheduler):
         self._rare[states] = 1 / np.sqrt(visits + 2)
         return len(visits) - int(np.count_nonzero(visits))
 
-    def _way(self, event: Ran, test: _Row) -> str:
+    def _way(self, event: Ran, test: _Row) -> Way:
         """How the run failed: the kind, and which word became what; empty if it did not."""
         if event.outcome != "failed":
-            return ""
+            return ()
         output = summarise(event.output)  # as it is read again when the campaign is resumed
-        return json.dumps([event.reason, word_errors(test.reference, output)])
+        return event.reason, *word_errors(test.reference, output)
 
     def _worth(self, seed: _Seed) -> float:
         """The worth of a failure of a seed: whether it is new, and how many there are already."""
