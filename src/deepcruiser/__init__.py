@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-# Imported now: functions of these names have to be in place before the packages of the same names are.
+# Imported now, so that the functions are in place before the packages of the same names.
 from deepcruiser.export import export as export
 from deepcruiser.report import report as report
 
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
 #: The version, for people and for pyproject.toml.
 __version__ = "0.1.0"
 
-#: The public names that each module defines; those that are modules themselves are in `_MODULES`.
+#: The public names that each module defines; names that are modules are in `_MODULES`.
 _NAMES = {
     "deepcruiser.abstraction.departure": ("Departure",),
     "deepcruiser.abstraction.model": ("AbstractModel",),
@@ -172,7 +172,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'deepcruiser' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value  # the next access does not come here
+    globals()[name] = value  # so that the next access is direct
     return value
 
 

@@ -8,7 +8,7 @@ from types import FrameType
 
 def run() -> None:
     """Start the command line; Ctrl-C while something is being imported ends with its own status too."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # it is ignored in the background of a shell
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # shells ignore Ctrl-C for background jobs
         signal.signal(signal.SIGINT, _interrupt)
     from deepcruiser.cli import main
 

@@ -25,10 +25,10 @@ from deepcruiser.notebook import card, player
 #: The suffixes of the recordings that `read` decodes.
 AUDIO_SUFFIXES = (".flac", ".mp3", ".oga", ".ogg", ".opus", ".wav")
 
-#: The encodings of `write` by suffix: float32 keeps every sample; 24 bits are all of a float32 between -1 and 1.
+#: The encodings of `write` by suffix: float32 keeps every sample, and so do 24 bits between -1 and 1.
 ENCODINGS = {".flac": ("FLAC", "PCM_24"), ".wav": ("WAV", "FLOAT")}
 
-#: The least and the greatest rate in Hz of a file that is read.
+#: The lowest and the highest sample rate in Hz that is accepted.
 RATES = (100, 1_000_000)
 
 #: Frames decoded at a time. The length in a file's header is never trusted, and never allocated.
@@ -37,13 +37,13 @@ BLOCK = 2**16
 #: libsndfile reads a truncated WAV without an error, but notes the length in the header.
 CUT_WAV = re.compile(r"^data : (\d+) \(should be (\d+)\)", re.MULTILINE)
 
-#: Programs that write to a pipe do not know the length, and write this or more.
+#: Programs that write to a pipe do not know the length; they write this number or a larger one.
 UNKNOWN_LENGTH = 0x7FFFF000
 
 #: This much may be missing at the end of a part: lists of segments round their times, and lossy codecs pad.
 SLACK_SECONDS = 0.1
 
-#: MP3 decoding starts this much earlier: a decoder that starts in the middle is wrong for up to half a second.
+#: MP3 decoding starts this much earlier, because a decoder that starts in the middle is wrong for up to half a second.
 RUN_UP_SECONDS = 1.0
 
 
@@ -93,7 +93,7 @@ class Audio:
             samples, rate = _decode(path, offset, duration)
         except OSError as error:
             raise FileError(f"cannot read {path}: {_why(error)}") from error
-        except (TypeError, ValueError, sf.SoundFileError) as error:  # soundfile's own for .raw, an odd path, a bad file
+        except (TypeError, ValueError, sf.SoundFileError) as error:  # soundfile's own for .raw, odd paths, bad files
             expected = "expected a whole WAV, FLAC, Ogg (Opus or Vorbis) or MP3 file"
             raise FileError(f"cannot read {path}: {_why(error)}; {expected}") from error
         try:

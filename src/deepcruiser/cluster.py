@@ -36,7 +36,7 @@ class RayWorkers(Workers[Held]):
             if not resources:
                 self._ray.shutdown()
                 raise InputError(f"no node of the Ray cluster at {address!r} has a GPU: leave --device out")
-        # So small a share that a node's CPUs run out before its GPUs, whatever the other nodes have.
+        # A share so small that a node runs out of CPUs before it runs out of GPUs.
         share = min([1.0, *(node["GPU"] / max(1, node.get("CPU", 1)) for node in resources)]) if on_gpus else 0.0
         share = int(share * 10_000) / 10_000
         self._actor = self._ray.remote(num_cpus=1, num_gpus=share, max_restarts=0)(Worker)
@@ -63,7 +63,7 @@ class RayWorkers(Workers[Held]):
     def _end(self) -> None:
         for actor in list(self._actors.values()):
             self._ray.kill(actor)
-        for thread in self._threads:  # none may be in the middle of a call when Ray goes
+        for thread in self._threads:  # no call may be running when Ray shuts down
             thread.join()
         self._ray.shutdown()
 
@@ -87,7 +87,7 @@ def connect(address: str) -> Any:
         except Exception as error:
             connected.set_exception(error)
 
-    threading.Thread(target=init, daemon=True).start()  # Ray would keep trying for minutes
+    threading.Thread(target=init, daemon=True).start()  # Ray would try for minutes
     try:
         connected.result(_CONNECT_SECONDS)
     except (OSError, ValueError, RuntimeError) as error:

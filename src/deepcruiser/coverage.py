@@ -22,7 +22,7 @@ from deepcruiser.stream import Progress, Source, nothing_read, require_sized, st
 from deepcruiser.trace import Run, System, Trace
 from deepcruiser.workers import Workers
 
-#: Data of which a smaller share of the visited cells is known to the model are far from those profiled.
+#: If the model knows a smaller share of the visited cells, the data are far from those profiled.
 NEAR = 0.05
 
 #: For each kind of visit that a criterion counts, the numbers of the visits that are new.
@@ -171,7 +171,7 @@ class CoverageReport:
     steps: int
     #: The inputs that could not be read, and why.
     skipped: dict[str, str]
-    #: The share of the visited cells, initial ones aside, that the model has; each batch counts its own.
+    #: The share of the visited cells that the model knows, without initial ones; counted batch by batch.
     known: float = 1.0
 
     @property

@@ -129,7 +129,7 @@ def SBCov(steps: int, *, within: bool = False) -> Criterion:  # noqa: N802
     )
 
 
-#: One of each; the boundary two steps deep.
+#: One criterion of each kind; the boundary is two steps deep.
 FIVE = (BSCov, SBCov(2), BTCov, ISCov, WICov)
 
 

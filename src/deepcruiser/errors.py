@@ -53,7 +53,7 @@ def described(error: BaseException) -> str:
     """An exception of someone else's code, such as "ValueError: too short", even if its own text cannot be made."""
     try:
         message = str(error)
-    except BaseException as another:  # sys.exit as well
+    except BaseException as another:  # also sys.exit
         message = f"its message cannot be shown, as that raises {type(another).__name__}"
     return f"{type(error).__name__}: {message}"
 

@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for path in suites:
         if not Path(path).is_file():
             raise pytest.UsageError(f"--deepcruiser: there is no suite in {str(Path(path).parent)!r}")
-    if config.args_source is not pytest.Config.ArgsSource.ARGS:  # nothing else was asked for
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:  # only the suite was requested
         config.args[:] = []
     config.args += [path for path in suites if path not in config.args]
 

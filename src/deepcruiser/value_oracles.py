@@ -17,7 +17,7 @@ from deepcruiser.oracles import Against, Disagreement, Oracle, against_words, ag
 from deepcruiser.trace import System, is_tensor
 from deepcruiser.transformations import AddBackgroundNoise, AddWhiteNoise
 
-#: Scores are at most this, where a relative error has no bound.
+#: The greatest score, because a relative error has no bound.
 _MOST = 1e9
 
 

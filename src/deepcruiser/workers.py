@@ -26,7 +26,7 @@ from deepcruiser.errors import DeepCruiserError, FileError, InputError, describe
 Held = TypeVar("Held")
 Unit = TypeVar("Unit")
 Result = TypeVar("Result")
-#: How often a piece of work is tried when its worker is lost before it is done.
+#: How often a piece of work is tried if its worker is lost.
 _ATTEMPTS = 3
 #: Seconds that a process has to end after it was asked to.
 _PATIENCE = 5.0
@@ -147,7 +147,7 @@ class ProcessWorkers(Workers[Held]):
         self._starting = threading.Lock()
         self._processes: dict[int, Any] = {}
         super().__init__(count)
-        atexit.register(self.close)  # or the interpreter would wait for the processes
+        atexit.register(self.close)  # otherwise the interpreter would wait for the processes
 
     def close(self) -> None:
         atexit.unregister(self.close)
@@ -156,7 +156,7 @@ class ProcessWorkers(Workers[Held]):
     def _pack(self, work: Any, unit: Any) -> bytes:
         try:
             return bytes(ForkingPickler.dumps((work, unit)))
-        except Exception as error:  # whatever the user's objects raise
+        except Exception as error:  # a user's objects may raise anything
             raise InputError(
                 f"{unit!s:.200} cannot be sent to another process ({error}): define "
                 "it at the top of a module, or use --workers 0 or workers=0"
@@ -192,7 +192,7 @@ class ProcessWorkers(Workers[Held]):
             raise LostWorkerError(how) from None
 
     def _end(self) -> None:
-        for process in list(self._processes.values()):  # one that is still being started ends when its pipe is closed
+        for process in list(self._processes.values()):  # a process that is still starting ends when its pipe is closed
             process.terminate()
         for process in list(self._processes.values()):
             process.join(_PATIENCE)
@@ -202,7 +202,7 @@ class ProcessWorkers(Workers[Held]):
 def _work(number: int, connection: Connection) -> None:
     """What a process does: load what it holds, then one job after another until its parent closes the pipe."""
     start_worker()
-    os.dup2(2, 1)  # what a system prints must not get between the lines of --json
+    os.dup2(2, 1)  # output of a system must not mix with the lines of --json
     with suppress(EOFError, OSError):
         load = connection.recv_bytes()
         worker = Worker(lambda number: ForkingPickler.loads(load)[0](number), number)
@@ -214,7 +214,7 @@ def _work(number: int, connection: Connection) -> None:
 def _answer(worker: Worker, job: bytes) -> tuple[bool, Any]:
     try:
         work, unit = ForkingPickler.loads(job)
-    except Exception as error:  # whatever importing the user's objects raises
+    except Exception as error:  # importing a user's objects may raise anything
         message = f"another process cannot load its work ({described(error)}): define it at the top of a module"
         return False, InputError(message)
     return worker.do(work, unit)
@@ -244,7 +244,7 @@ class Worker:
             return True, work(self._held, unit)
         except (Exception, SystemExit) as error:
             if not isinstance(error, DeepCruiserError):
-                error.add_note("".join(traceback.format_exception(error)))  # which is lost on the way
+                error.add_note("".join(traceback.format_exception(error)))  # it gets lost on the way
             return False, error
 
 
@@ -253,7 +253,7 @@ def _sendable(answer: tuple[bool, Any]) -> bytes:
     try:
         data = bytes(ForkingPickler.dumps(answer))
         if not done:
-            ForkingPickler.loads(data)  # there are exceptions that can be written and not read
+            ForkingPickler.loads(data)  # some exceptions can be pickled but not unpickled
         return data
     except Exception as error:
         message = f"it cannot be sent to another process ({described(error)})" if done else described(result)

@@ -17,7 +17,7 @@ from deepcruiser.files import archive
 from deepcruiser.serialise import digest_of
 from deepcruiser.stream import Progress
 
-#: Seconds between two writes: at least the first number, and at least this many times what the last write took.
+#: Seconds between two writes: at least the first number, and at least this many times the time of the last write.
 _SECONDS, _TIMES = 30.0, 20.0
 
 

@@ -14,13 +14,13 @@ from deepcruiser.errors import InputError
 
 IntArray = npt.NDArray[np.int64]
 
-#: Intervals per component of the inputs, where no other number is given.
+#: Default number of intervals per component of the inputs.
 INPUT_PARTITIONS = 10
 
 #: Codes are non-negative 64-bit integers.
 _CODES = 2**63 - 1
 
-#: Up to this many cells a table numbers them, several times as fast as sorting does.
+#: Up to this many cells are numbered with a table, which is several times as fast as sorting.
 _TABLE = 2**22
 
 
@@ -88,7 +88,7 @@ class Grid:
             outside = below | above
             far, is_below = np.floor(v[outside]), below[outside]
             cells[:, d] = np.clip(v, 0, intervals - 1, out=v)  # which rounds towards zero
-            if len(far):  # what is further out than the last clip has no code anyway
+            if len(far):  # values beyond the last clip have no code anyway
                 far = np.where(is_below, np.minimum(far, -1), np.maximum(far, intervals))
                 cells[outside, d] = np.clip(far, -(2.0**62), 2.0**62)
         return cells

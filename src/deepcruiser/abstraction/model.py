@@ -28,9 +28,9 @@ from deepcruiser.files import archive
 from deepcruiser.notebook import axes, card
 from deepcruiser.trace import System, Trace, is_tensor
 
-#: Rows of transitions, about, that are numbered together.
+#: Approximate number of rows of transitions that are numbered together.
 _ROWS = 2**18
-#: Steps of a batch from which on a GPU finds its visits; for fewer, the many calls would take longer.
+#: Batches with at least this many steps find their visits on the GPU; for fewer, the calls would take longer.
 _FOR_DEVICE = 2**14
 
 
@@ -87,7 +87,7 @@ class AbstractModel:
 
     @cached_property
     def _transition_index(self) -> tuple[IntArray, IntArray]:
-        # The rows are sorted by source, so those of some sources can be numbered apart from the others.
+        # The rows are sorted by source, so the rows of some sources can be numbered separately.
         source, target = self.counts.source, self.counts.target
         cuts = [0, *np.unique(np.searchsorted(source, source[::_ROWS]))[1:], len(source)]
 
@@ -236,7 +236,7 @@ class AbstractModel:
 
         def wait() -> Visits:
             visits = pending()
-            if visits is None:  # some of them have no cell: these say why
+            if visits is None:  # some of them have no cell; the error says why
                 projected = states.cpu().numpy(), inputs.cpu().numpy()
                 split(*projected)
                 return Visits.of(self, *projected, lengths)
@@ -309,7 +309,7 @@ class AbstractModel:
         """A digest of the abstraction and the counts; equal models have equal fingerprints."""
         digest = hashlib.sha256()
         for name, array in sorted(self._arrays().items()):
-            if name == "final":  # which files of earlier versions lack
+            if name == "final":  # files of earlier versions lack it
                 continue
             digest.update(f"{name} {array.dtype} {array.shape}".encode() + np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()

@@ -19,13 +19,13 @@ from deepcruiser.serialise import decode, digest_of, encode, summarise
 from deepcruiser.stream import input_of
 from deepcruiser.trace import Array, Run, System, is_tensor
 
-#: Inputs that are kept, and those of them that are run again at every start.
+#: Number of inputs that are kept, and of those that are run again at every start.
 PROBES, CHECKED = 4, 2
 #: An input is stored if its JSON has at most this many characters: 3 seconds of sound at 16 kHz.
 _LONGEST = 2**18
 #: Rows of a sketch, and numbers in a row.
 _ROWS, _SUMS = 8, 4
-#: Batches, processors and machines round differently; sketches that are no further apart than this share are the same.
+#: Batches, processors and machines round differently; sketches that differ by less than this share are equal.
 _TOLERANCE = 0.01
 
 Part = Literal["features", "network", "decoder", "system"]
@@ -106,7 +106,7 @@ def make_probes(system: System, items: Iterable[tuple[str, Any]], *, store: bool
     """Probes of the first few items that can be read. With `store`, short inputs are kept themselves."""
     inputs = dict(islice(_readable(items), PROBES))
     try:
-        # Run twice, together and alone: what differs between the two is too unsteady to compare with.
+        # Each is run twice, in a batch and alone: outputs that differ between the two cannot be compared with.
         together = system.run(list(inputs.values()))
         probes = [_probe(system, name, value, run) for (name, value), run in zip(inputs.items(), together, strict=True)]
     except (Exception, SystemExit):
@@ -128,7 +128,7 @@ def changed(system: System, probes: Sequence[Probe], input_for: Callable[[Probe]
         try:
             (run,) = system.run([value])
             change = probe.change(Probe.of(probe.name, value, run))
-        except (Exception, SystemExit):  # whatever a user's network does: it is then noticed where it matters
+        except (Exception, SystemExit):  # a user's network may raise anything; it will be noticed later
             continue
         changes += [change] if change is not None else []
         if change is not None and (change.exact or len(changes) > 1 or len(pairs) == 1):
@@ -215,6 +215,6 @@ def _far(one: Sketch, other: Sketch) -> bool:
     first, second = np.array(one, np.float64), np.array(other, np.float64)
     if first.shape != second.shape:
         return True
-    if not np.isfinite(second).all():  # which has errors of its own that say more
+    if not np.isfinite(second).all():  # such values have an error of their own
         return False
     return not float(np.linalg.norm(first - second)) <= _TOLERANCE * float(np.linalg.norm(first))

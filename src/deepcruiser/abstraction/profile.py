@@ -27,7 +27,7 @@ from deepcruiser.files.spooled_rows import Rows
 from deepcruiser.notebook import card
 from deepcruiser.trace import System, Trace
 
-#: Steps whose cells are counted at a time.
+#: Number of steps whose cells are counted at a time.
 _BLOCK_STEPS = 2**18
 
 Bounds = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
@@ -99,7 +99,7 @@ class Profile:
 
         counts, counting = list[Counts](), deque[Future[Counts]]()
         workers = os.cpu_count() or 1
-        with ThreadPoolExecutor(workers) as pool:  # counting is sorting, for which numpy lets go of the interpreter
+        with ThreadPoolExecutor(workers) as pool:  # numpy releases the interpreter lock while it sorts
             for block in self._blocks():
                 counting.append(pool.submit(count, block))
                 if len(counting) > 2 * workers:

@@ -124,7 +124,7 @@ def profile(
     call += [projections, [name for name, _ in named(data)] if checkpoint is not None else []]
     saved = Checkpoint(checkpoint if fingerprint else None, call)
     progress, solved = Progress(size, stage="profiling", watch=watch), Future[Projections]()
-    with ThreadPoolExecutor(1) as solver:  # axes of large states take as long as the network's first batch
+    with ThreadPoolExecutor(1) as solver:  # the axes of large states take as long as the first batch
         recorder, fitted_on = saved.recorder(progress) or (None, 0)
         if recorder is not None:
             solved.set_result(recorder.projections)
@@ -195,7 +195,7 @@ def _sampling(data: Iterable[Any], size: int, sample: float, seed: int) -> tuple
         return lambda _: True, size
 
     def sampled(name: str) -> bool:
-        # Not the hash of the PCA's share, or that share would be the first part of the sample.
+        # Another hash than that of the PCA's share, which would otherwise be the first part of the sample.
         return in_share(f"sample:{name}", share=sample, seed=seed)
 
     count = sum(sampled(name) for name, _ in named(data))

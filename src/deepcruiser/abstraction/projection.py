@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 FloatArray = npt.NDArray[np.float64]
 
-#: Numbers converted to double precision at a time: enough rows for a matrix product to run at full speed ...
+#: How many numbers are converted to double precision at a time: enough for a fast matrix product ...
 _TO_MEASURE = 2**22
-#: ... or few enough to stay in a CPU's cache on their way through a projection.
+#: ... or few enough to stay in the CPU's cache during a projection.
 _TO_PROJECT = 2**19
-#: A GPU has the memory, and every block costs it a launch.
+#: A GPU has enough memory, and every block costs a kernel launch.
 _ON_GPU = 2**26
-#: Up to this size LAPACK computes eigenvectors as fast.
+#: Up to this size, LAPACK is as fast.
 _SMALL = 1024
-#: Vectors that are iterated besides those wanted, products before each restart, and restarts.
+#: Number of extra vectors that are iterated, of products before each restart, and of restarts.
 _MORE, _PRODUCTS, _RESTARTS = 12, 6, 30
 #: Residuals relative to the largest eigenvalue: when to stop, what is good enough at the end, and what promises no end
 #: where a few restarts have not come below it.
@@ -154,11 +154,11 @@ class Projection:
         import torch
 
         device = vectors.device if is_tensor(vectors) else torch.device("cpu")
-        if device not in self._on_device:  # once, since what is copied to a GPU waits for all that it has to do
+        if device not in self._on_device:  # once, because a copy to a GPU waits for all its work
             arrays = self.mean, self.axes.T, self.mean @ self.axes.T
             self._on_device[device] = tuple(torch.from_numpy(array).to(device) for array in arrays)
         mean, axes, centre = self._on_device[device]
-        if device.type == "cuda":  # where going through all of them once more to centre them costs more than the sums
+        if device.type == "cuda":  # where centring all of them would cost more than the sums
             projected = [torch.addmm(centre, block, axes, beta=-1).float() for block in _blocks(vectors, device, 0)]
         else:
             projected = [(block.sub_(mean) @ axes).float() for block in _blocks(vectors, device, _TO_PROJECT)]
@@ -194,7 +194,7 @@ def fetch(tensor: torch.Tensor) -> Callable[[], npt.NDArray[Any]]:
     copied.record(torch.cuda.current_stream(tensor.device))
 
     def wait() -> npt.NDArray[Any]:
-        copied.synchronize()  # for this copy alone, and not for what the device has got to do since
+        copied.synchronize()  # waits for this copy only, not for later work of the device
         return copy.numpy()
 
     return wait
@@ -218,7 +218,7 @@ def beside(arrays: Sequence[Array]) -> Iterator[None]:
         tensors = {array.untyped_storage().data_ptr(): array for array in arrays if is_tensor(array)}
         for tensor in tensors.values():
             if tensor.device == device:
-                tensor.record_stream(stream)  # or their memory would be used again before they were read
+                tensor.record_stream(stream)  # otherwise their memory could be reused before they are read
 
 
 @cache
@@ -278,7 +278,7 @@ def _krylov(matrix: FloatArray, count: int) -> tuple[FloatArray, FloatArray] | N
         basis, product = block, matrix @ block
         image = product
         for _ in range(_PRODUCTS):
-            for _ in range(2):  # once more, for what rounding left
+            for _ in range(2):  # a second time, to remove what rounding left
                 product = _orthonormal(product - basis @ (basis.T @ product))
             basis, product = np.hstack([basis, product]), matrix @ product
             image = np.hstack([image, product])

@@ -154,7 +154,7 @@ class Fit:
                 f"all {self.states.count:,} profiled states are the same vector: is this the layer that carries "
                 "the state, and are its weights trained?"
             )
-        with ThreadPoolExecutor(1) as other:  # axes of large vectors take a while, and numpy lets go of the interpreter
+        with ThreadPoolExecutor(1) as other:  # slow for large vectors, and numpy releases the interpreter lock
             inputs = other.submit(self.inputs.projection, input_components)
             return Projections(self.states.projection(components), inputs.result())
 
@@ -197,7 +197,7 @@ def _measure(
         if not finite():
             raise _infinite_sum(arrays, names, what)
 
-    if moments.mean.device.type == "cpu":  # nothing to wait for, and no reason to hold the arrays
+    if moments.mean.device.type == "cpu":  # there is nothing to wait for, and the arrays can be freed
         check()
         return moments, lambda: None
     return moments, check

@@ -13,7 +13,7 @@ from deepcruiser.abstraction.grid import Grid, IntArray, distinct, ends
 from deepcruiser.abstraction.projections import Projected
 from deepcruiser.errors import InputError
 
-#: Rows that are sorted together when counts are merged, and keys of each part by which the ranges are chosen.
+#: Number of rows that are sorted together when counts are merged, and of keys per part that choose the ranges.
 _RANGE_ROWS, _SPREAD = 2**18, 2**10
 
 
@@ -60,7 +60,7 @@ class Counts:
             key = _key(state[part.source], action[part.action], state[part.target], len(states), len(inputs))
             return key, state[part.initial], state[part.final]
 
-        with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy lets go of the interpreter while it sorts
+        with ThreadPoolExecutor(os.cpu_count()) as pool:  # numpy releases the interpreter lock while it sorts
             keys, initial, final = zip(*pool.map(rows, parts), strict=True)
             ranges = pool.map(_add_up, *zip(*_ranges(keys, [part.count for part in parts]), strict=True))
             key, count = (np.concatenate(column) for column in zip(*ranges, strict=True))

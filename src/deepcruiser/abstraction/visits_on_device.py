@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # functions import torch, so that models load and compare wit
 
     from deepcruiser.abstraction.model import AbstractModel
 
-#: Stands for no code; larger than all.
+#: Means that there is no code; larger than every code.
 _NONE = 2**63 - 1
-#: Further out, cells have no code anyway.
+#: Cells further out have no code.
 _FAR = 2.0**62
 
 
@@ -89,7 +89,7 @@ class _DeviceGrid:
 
         self._lower, self._upper = (torch.from_numpy(bound).to(device) for bound in (grid.lower, grid.upper))
         self._flat = self._upper <= self._lower
-        # A tensor: dividing by a number, a GPU would multiply by its reciprocal, which rounds twice.
+        # A tensor, because a GPU divides by a number by multiplying with its reciprocal, which rounds twice.
         self._width = torch.where(self._flat, 1.0, self._upper - self._lower)
         intervals = [
             1 if upper <= lower else grid.partitions for lower, upper in zip(grid.lower, grid.upper, strict=True)

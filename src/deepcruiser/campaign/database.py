@@ -135,7 +135,7 @@ def usable(path: Path) -> Iterator[None]:
         raise
     except (sqlite3.Error, zlib.error, ValueError, TypeError) as error:
         raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {error}") from error
-    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:  # out of damaged rows
+    except (LookupError, ArithmeticError, AttributeError, RecursionError, MemoryError) as error:  # from damaged rows
         message = f"it is damaged ({described(error)})"
         raise FileError(f"cannot use the campaign's database {os.fspath(path)!r}: {message}") from error
 
@@ -170,7 +170,7 @@ def locked(file: Any, *, shared: bool = False) -> bool:
 
             file.seek(0)
             msvcrt.locking(file.fileno(), msvcrt.LK_NBRLCK if shared else msvcrt.LK_NBLCK, 1)
-            if shared:  # who only looks gives it back at once, since Windows does not share it
+            if shared:  # readers release it at once, because Windows does not share locks
                 msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
         else:
             import fcntl
@@ -226,7 +226,7 @@ def pack(arrays: Sequence[IntArray]) -> bytes:
     lengths = [len(array) for array in arrays]
     differences = [np.diff(array, prepend=0) for array in arrays]
     values = np.concatenate([np.array(lengths, np.int64), *differences])
-    values = (values << 1) ^ (values >> 63)  # the first of the cells outside may be negative: 0, -1, 1, -2 ... first
+    values = (values << 1) ^ (values >> 63)  # zigzag: 0, -1, 1, -2 ..., because the first cell outside may be negative
     return zlib.compress(_varints(values.astype(np.uint64)), 1)
 
 

@@ -24,9 +24,9 @@ Ints = npt.NDArray[np.int64]
 
 #: The most changes that one run adds to a test.
 MOST_CHANGES = 3
-#: A change that does not fit into the budget is drawn again so often.
+#: How often a change that exceeds the budget is drawn again.
 _TRIES = 4
-#: Drawn numbers have four digits, so a severity may be off by as much.
+#: Drawn numbers have four digits, so a severity may be off by this much.
 _ROUNDING = 1e-3
 
 
@@ -91,7 +91,7 @@ class Drawing:
         self.kinds = [_Kind.of(kind, mutations) for kind in mutations.kinds]
         self.number = {kind.type: number for number, kind in enumerate(self.kinds)}
         self.parameters = max([1, *(len(kind.names) for kind in self.kinds)])
-        #: Which of the parameters' places a kind has.
+        #: 1 for every parameter that a kind has, 0 elsewhere.
         self.has = np.array([[at < len(kind.names) for at in range(self.parameters)] for kind in self.kinds], float)
         self._allowed: dict[int, npt.NDArray[np.bool_]] = {}
 

@@ -57,7 +57,7 @@ class Ran:
     digest: str
     visits: Visits | None
     distance: float | None = None
-    #: What a failing answer was compared with, where that is not the reference of the seed.
+    #: What a failing answer was compared with, if that is not the reference of the seed.
     reference: Any = None
 
 

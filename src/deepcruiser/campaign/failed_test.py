@@ -51,9 +51,9 @@ class FailedTest:
     visits: Visits | None = field(repr=False)
     #: The system's answer to the unchanged seed.
     seed_output: Any = None
-    #: The campaign that it was found in, which knows the seeds.
+    #: The campaign that found it, which has the seeds.
     record: CampaignRecord | None = field(default=None, repr=False)
-    #: The number of changes, the last ones of the recipe, without which it passed.
+    #: The number of changes at the end of the recipe without which it passed.
     added: int = 1
 
     @classmethod

@@ -98,7 +98,7 @@ class Mutations:
             return kind.draw(rng, **self.ranges.get(kind.__name__, {}))
         except DeepCruiserError:
             raise
-        except (Exception, SystemExit) as error:  # whatever a user's transformation raises
+        except (Exception, SystemExit) as error:  # a user's transformation may raise anything
             raise InputError(f"{kind.__name__} cannot be drawn: {described(error)}") from error
 
     def check(self, value: Any) -> None:
@@ -107,7 +107,7 @@ class Mutations:
         for kind in self.kinds:
             try:
                 self.draw(kind, np.random.default_rng(0))(value)
-            except (Exception, SystemExit) as error:  # whatever a user's transformation raises
+            except (Exception, SystemExit) as error:  # a user's transformation may raise anything
                 message = message or f"{kind.__name__}: {described(error)}"
             else:
                 return
@@ -119,7 +119,7 @@ class Mutations:
             )
 
 
-#: All that comes with the package, by the type of input. Those of sound include the kinds beyond the paper.
+#: All mutations of the package, by the type of input. Those for sound include the kinds beyond the paper.
 READY_MADE = {
     "sound": Mutations(PAPER + EXTRA),
     "text": Mutations(text.KINDS, text.FAMILIES, text.UNAFFECTED, text.TextValidity().reason),

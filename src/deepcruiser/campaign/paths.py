@@ -27,7 +27,7 @@ from deepcruiser.trace import Run, System, Trace
 FOLDER = "paths"
 #: Tests whose paths are kept when a campaign ends, the worst ones.
 WORST = 10
-#: Moments at which the text written so far is decoded.
+#: Number of moments at which the text so far is decoded.
 _MOMENTS = 100
 
 
@@ -68,7 +68,7 @@ def keep_paths(record: CampaignRecord, system: System, tests: Iterable[FailedTes
         runs = [run for value in values for run in run_all(system, [value], limit_seconds=limit)]
         try:
             seed, mutant = (_path(model, run, getattr(system, "transcribe", None)) for run in runs)
-        except InputError:  # the system does not answer as it did
+        except InputError:  # the system now answers differently
             continue
         path = record.folder / FOLDER / f"{test.number:06}.json"
         path.parent.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ def _texts(outputs: Any, transcribe: Callable[[Any], Any]) -> list[tuple[int, st
     for step in np.unique(np.linspace(1, len(outputs), min(_MOMENTS, len(outputs))).astype(np.int64)).tolist():
         try:
             text = transcribe(outputs[:step])
-        except Exception:  # a user's function, which may need all of them
+        except Exception:  # a user's function may need all of them
             return []
         if not isinstance(text, str):
             return []

@@ -16,7 +16,7 @@ from deepcruiser.campaign.spec import Component
 from deepcruiser.transformations import to_dict
 from deepcruiser.transformations.severity import parameters, severity
 
-#: Fewer runs say nothing.
+#: The minimum number of runs for a comparison.
 LEAST_RUNS = 64
 #: The first quarter of the runs is compared with the last, but never more than this number of runs.
 _MOST_RUNS = 1000

@@ -33,7 +33,7 @@ class Test:
     states: IntArray
     #: The system's answer to the unchanged seed.
     seed_output: Any = None
-    #: How near its answer is to failing.
+    #: Its distance to failure.
     distance: float | None = None
     picked: int = 0
     kept: int = 0

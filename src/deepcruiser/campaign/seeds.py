@@ -74,7 +74,7 @@ class Inputs:
             return self._tests[key]
         if key in self._recent:
             return self._recent[key]
-        return recipe[-1](self.make(seed, recipe[:-1]))  # of the parent, which may be held
+        return recipe[-1](self.make(seed, recipe[:-1]))  # the parent's input may be in memory
 
     def parent(self, seed: str, recipe: Recipe) -> Any:
         """The same for a test of the queue, whose mutants will be made too: it is held."""

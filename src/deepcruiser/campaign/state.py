@@ -16,7 +16,7 @@ from deepcruiser.campaign.queue import Queue
 from deepcruiser.campaign.scheduler import Plan, Scheduler
 from deepcruiser.coverage import Coverage
 
-#: Without a model, the number of mutants that a guide would keep is unknown; "random" then keeps this share of them.
+#: Without a model, nobody knows how many mutants a guide would keep; "random" then keeps this share.
 _KEPT_UNMEASURED = 0.1
 
 
@@ -30,7 +30,7 @@ class State:
         self.scheduler = scheduler
         self.queue = Queue(mutations.allowed)
         criteria = self.guide.criteria if model is not None else ()
-        #: What the queue covers, and what everything covers that ran without failing.
+        #: The coverage of the queue, and that of all runs that did not fail.
         self.coverages = [Coverage(model, criterion) for criterion in criteria if model is not None]
         self.executed = [Coverage(model, criterion) for criterion in criteria if model is not None]
         self.runs = 0

@@ -45,7 +45,7 @@ from deepcruiser.serialise import decode, encode, summarise
 from deepcruiser.transformations import to_dict
 
 MODEL = "abstract.model"
-#: The libraries on which the samples of a mutant depend.
+#: The libraries that determine the samples of a mutant.
 _PACKAGES = ("deepcruiser", "numpy", "scipy", "torch", "soxr", "python-stretch")
 #: The fields of a spec that must stay the same when a campaign is resumed; paths and budgets may change.
 _FIXED = (
@@ -60,14 +60,14 @@ _FIXED = (
     "validity",
     "keep_failing_seeds",
 )
-#: By a key of the settings, those that are stored with it or before.
+#: For a key of the settings, the keys that are stored with it or earlier.
 _TOGETHER = {
     "spec": ("format", "identity", "directory", "stopped"),
     "random": ("spec", "versions", "pending", "moments"),
 }
-#: What `atomic_write` names a file of `failed` or `seeds` before it is whole; other hidden files are not ours.
+#: The names of unfinished files of `atomic_write` in `failed` and `seeds`; other hidden files are not ours.
 _TEMPORARY = re.compile(r"\.\d{6,}\..+\.[a-z0-9_]{8}")
-#: Turns the data of a change into the change.
+#: Makes a change from its JSON data.
 ReadChange = Callable[[Mapping[str, Any]], Any]
 
 
@@ -79,7 +79,7 @@ class Store:
         self._db = connection
         self._lock = lock
         self._kept_seeds: set[int] = set()
-        #: The plans that were last pending, as JSON, by their first run and their length.
+        #: The plans that were pending last, as JSON, by the number of their first run and their length.
         self._pending: dict[tuple[int, int], str] = {}
 
     @classmethod
@@ -104,7 +104,7 @@ class Store:
             raise FileError(f"another process is writing to {os.fspath(folder)!r}: wait for it or use another folder")
         try:
             connection = to_write(path / DATABASE)
-            for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # being written when the process was killed
+            for left in (*path.glob("failed/.*"), *path.glob("seeds/.*")):  # the process was killed while it wrote them
                 if _TEMPORARY.fullmatch(left.name) and left.is_file():
                     left.unlink()
         except BaseException:
@@ -134,7 +134,7 @@ class Store:
     def meta(self, key: str) -> Any:
         """What is stored under a key, None if nothing is."""
         with self.usable():
-            rows = dict(select(self._db, "meta", ""))  # not by key: of a damaged key, the row would not be found
+            rows = dict(select(self._db, "meta", ""))  # all rows, because a damaged key would not be found
             needed = {name for first, names in _TOGETHER.items() if first in rows for name in names}
             if missing := needed - set(rows):
                 raise ValueError(f"the {min(missing)} of the campaign is missing")
@@ -185,7 +185,7 @@ class Store:
             return
         self._kept_seeds.add(position)
         if not any((self.folder / "seeds").glob(f"{position:06}.*")):
-            with contextlib.suppress(DeepCruiserError):  # it may be gone by now; the failing test is what matters
+            with contextlib.suppress(DeepCruiserError):  # the seed may be gone; the failing test matters more
                 _write_input(self.folder / "seeds" / f"{position:06}", InputFile.of(read()))
 
     def save(
@@ -345,7 +345,7 @@ def versions() -> dict[str, str]:
     for name in _PACKAGES:
         try:
             result[name] = version(name)
-        except PackageNotFoundError:  # it runs from a folder
+        except PackageNotFoundError:  # run from a source folder
             continue
     return result
 

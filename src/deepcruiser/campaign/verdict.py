@@ -43,7 +43,7 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
     score = oracle.score(expected, execution.output)
     if not math.isfinite(score):
         raise InputError(f"the oracle {type(oracle).__name__} returned the score {score!r}, not a finite number")
-    score = float(score)  # also one of numpy
+    score = float(score)  # also for a number of numpy
     run = Run(execution.output, None, execution.doubt, execution.scores)
     return Verdict(
         "wrong" if oracle.fails(score) else "", execution.output, expected, score, distance(oracle, expected, run)

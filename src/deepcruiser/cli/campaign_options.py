@@ -171,7 +171,7 @@ def spec_from(
 #: The differences that the paper's error rates ignore. It names none; corpora differ from systems in case alone.
 PAPER_NORMALISE = "case"
 
-#: What --paper stands for: the values of each option that do not contradict it, the first of which it sets.
+#: What --paper means: for each option the values that do not contradict it; it sets the first.
 PAPER_PRESET: Mapping[str, tuple[Any, ...]] = {
     "batch_size": (1,),
     "window": (1,),

@@ -15,7 +15,7 @@ from deepcruiser.cli.evaluate_options import SHARED, EvaluateOptions, shared, sh
 from deepcruiser.cli.output import INTERRUPTED, output_for, say, typed
 from deepcruiser.progress import watching
 
-if TYPE_CHECKING:  # what a question needs is imported when it is asked
+if TYPE_CHECKING:  # imported when a question is asked
     from deepcruiser.evaluate.result import Answer
 
 seeds_and_mutants = options.together(

@@ -14,7 +14,7 @@ from deepcruiser.cli.output import output_for, typed
 from deepcruiser.errors import FileError, InputError, reason
 from deepcruiser.progress import watching
 
-if TYPE_CHECKING:  # what the question needs is imported when it is asked
+if TYPE_CHECKING:  # imported when the question is asked
     from deepcruiser.evaluate.attack import Victim
     from deepcruiser.trace import System
 

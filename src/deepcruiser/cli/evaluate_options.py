@@ -26,7 +26,7 @@ from deepcruiser.progress import watching
 from deepcruiser.trace import System
 from deepcruiser.workers import device_for
 
-if TYPE_CHECKING:  # what a question needs is imported when it is asked
+if TYPE_CHECKING:  # imported when a question is asked
     from deepcruiser.evaluate.result import Answer
 
 #: The file name of the profile that --train makes, in the folder of the results.

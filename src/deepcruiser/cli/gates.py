@@ -8,7 +8,7 @@ from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.cli.options import Fraction, together
 from deepcruiser.cli.output import WRONG_SEEDS
 
-#: Without failing tests, this part of the seeds may be wrong, by default.
+#: The default of --max-wrong-seeds if no test fails.
 _USUAL = 0.5
 
 

@@ -26,7 +26,7 @@ from deepcruiser.stream import input_of
 from deepcruiser.systems.by_suffix import WITH_FEATURES, adapter_of, is_model_file
 from deepcruiser.trace import Run, System
 
-#: Inputs that are run to see whether everything fits.
+#: Number of inputs that are run as a check.
 TRIED = 3
 WRAPPER = '''"""How DeepCruiser runs {source}; written by `deepcruiser init`, and yours to change."""
 
@@ -36,7 +36,7 @@ system = dc.{adapter}(
     {network},
 {options})
 '''
-#: What the options of an adapter are, for those that were not given.
+#: The questions for options of an adapter that were left out.
 _OPTIONS = {
     "state": "# state=...,  # the recurrent layer whose state is recorded: {layers}",
     "batch": '# batch="equal",  # how it takes several inputs: or "padded", "lengths", "packed"',
@@ -44,7 +44,7 @@ _OPTIONS = {
     "features": "# features=...,  # a function from an input to what the network reads, [time, size]",
     "transcribe": "# transcribe=...,  # a function from its output for one input to a text, a label or spans",
 }
-#: The functions that turn a network into a system, to ask for.
+#: The questions for the functions that turn a network into a system.
 _FUNCTIONS = {
     "features": "The function from an input to what the network reads",
     "transcribe": "The function from the network's output to the answer",
@@ -104,13 +104,13 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **sett
         source = f"{name}:system"
     try:
         system = system_from(source)
-    except DeepCruiserError:  # of a damaged network, say: there is nothing to correct in the wrapper
+    except DeepCruiserError:  # for example a damaged network, which the wrapper cannot correct
         if wrapping:
             Path(name).unlink()
         raise
     try:
         runs = system.run([input_of(item) for item in items])
-    except Exception as error:  # whatever the user's network raises
+    except Exception as error:  # a user's network may raise anything
         kind = "" if isinstance(error, DeepCruiserError) else f"{type(error).__name__}: "
         again = f"deepcruiser init {source} --data {data}" + (f" --train {train}" if train else "")
         raise InputError(
@@ -189,7 +189,7 @@ def _write_wrapper(source: str, wrapping: _Wrapping, settings: Mapping[str, Any]
     """Write the wrapper beside the network, so that it can import it."""
     file = Path(source.rpartition(":")[0] if ".py:" in source else source)
     path = file.with_name(f"{file.stem}_system.py") if ".py:" in source else Path(f"{file.stem}_system.py")
-    # An init with fewer options may have failed before; what it wrote may be replaced, but nothing that was edited.
+    # Files of an earlier init that failed may be replaced, but not files that were edited.
     fewer = ((), _FUNCTIONS, (*_FUNCTIONS, "rate", "state"))
     texts = [_wrapper(source, wrapping, {**settings, **dict.fromkeys(left_out)}) for left_out in fewer]
     if path.exists() and read_text(path, encoding="utf-8") not in texts:

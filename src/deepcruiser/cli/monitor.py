@@ -24,7 +24,7 @@ from deepcruiser.trace import System
 
 #: The table has all alarms, and at least this many inputs.
 _ROWS = 10
-#: More alarms than this unlikely to come of the calibrated rate are too many.
+#: There are too many alarms if the calibrated rate makes that number less likely than this.
 _UNLIKELY = 0.01
 
 

@@ -17,7 +17,7 @@ import click
 
 from deepcruiser.systems import BUILT_IN
 
-#: What a command is before and after it is decorated.
+#: A command, before and after it is decorated.
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator = Callable[[Command], Command]
 

@@ -58,7 +58,7 @@ def end_with_status(command: Callable[[], Any]) -> None:
     except OSError as error:
         names = f"{error.filename!r}" if error.filename else "a file"
         status = _fail(f"cannot use {names}: {reason(error)}")
-    except BaseException as error:  # also sys.exit() in code of a user: nothing here calls it
+    except BaseException as error:  # also sys.exit() in a user's code; nothing here calls it
         if isinstance(error, SystemExit) and sys.stdout is not stdout:
             sys.exit(CLOSED)  # such as `deepcruiser report | head`; click has replaced the output, and would give 1
         status = _fail(f"{described(error)}; this is unexpected: {_details()}", status=UNEXPECTED)
@@ -70,14 +70,14 @@ def end_with_status(command: Callable[[], Any]) -> None:
 def _fail(message: str, *, word: str = "error: ", status: int = WRONG_USE) -> int:
     try:
         say(word + message, err=True)
-    except (OSError, DeepCruiserError):  # only the exit status can still report it
+    except (OSError, DeepCruiserError):  # only the exit status is left to report it
         _mute()
     return status
 
 
 def _details() -> str:
     """Write the traceback to a file, and say where."""
-    import tempfile  # both only for the unexpected
+    import tempfile  # needed here only
     import traceback
 
     try:

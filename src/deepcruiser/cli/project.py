@@ -29,7 +29,7 @@ OWN = {
     "max_wrong_seeds": "float",
 }
 _ORACLES = ("wer_above", "cer_above", "disagreement", "spans_below", "tolerance", "sdr_below", "keywords", "oracle")
-#: Options that cannot be combined: where one is typed, the file gives none of the other places in the row.
+#: Options that cannot be combined: if one is typed, the file's values for the others in its row are ignored.
 _ALTERNATIVES: tuple[tuple[frozenset[str], ...], ...] = (
     tuple(frozenset({name}) for name in _ORACLES),
     (frozenset({"model"}), frozenset({"profile", "partitions"})),

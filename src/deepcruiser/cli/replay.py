@@ -85,9 +85,9 @@ def replay(
             moved = replace(test, recipe=tuple(_moved(step, noise) for step in test.recipe))
             result = moved.replay(network, limit_seconds=record.spec.limit_seconds)
             if numbers or len(results) < WORST:
-                with contextlib.suppress(OSError):  # a folder that is only to be read
+                with contextlib.suppress(OSError):  # the folder may be read-only
                     keep_paths(record, network, [moved])
-            results.append((test, replace(result, value=None)))  # which may be large
+            results.append((test, replace(result, value=None)))  # it may be large
             if save is not None:
                 _write(save, result)
             if not as_json_text:
@@ -118,9 +118,9 @@ class Opened:
     system: System
     mutations: Mutations
     other: bool
-    #: The system as one types it here.
+    #: The system as it is typed on this machine.
     source: str
-    #: What differs where the network is the same: its features or its decoder.
+    #: What differs if the network is the same: its features or its decoder.
     change: Change | None = None
 
 
@@ -203,7 +203,7 @@ def _write(folder: Path, result: Replay) -> None:
     """Write the input of a test: a sound as FLAC, a text or an array as such."""
     folder.mkdir(parents=True, exist_ok=True)
     file = InputFile.of(result.value) or InputFile.of(str(result.value))
-    assert file is not None  # there is one of every text
+    assert file is not None  # every text has one
     file.write(folder / f"{result.number:06}")
 
 

@@ -82,7 +82,7 @@ def _system_from(name: str) -> System:
         )
     value = object_from(name)
     with running(name):
-        # A class of systems has `run` too, so `isinstance(value, System)` is true of it.
+        # The class of a system has `run` too, so it also passes `isinstance(value, System)`.
         if isinstance(value, type) or (callable(value) and not isinstance(value, System) and not is_network(value)):
             value = value()
         if isinstance(value, System):
@@ -126,7 +126,7 @@ def data_from(name: str) -> Iterable[Any]:
         raise InputError(f"{name!r}: {error}") from None
 
 
-#: The names that --mutations takes besides those of the built-in systems.
+#: The names that --mutations accepts besides the built-in systems.
 NAMED_MUTATIONS = ("text", "series")
 
 
@@ -211,7 +211,7 @@ def object_from(reference: str) -> Any:
         module = importlib.util.module_from_spec(specification)
         sys.path.insert(0, str(path.resolve().parent))
         if known is None or known in _modules.values():
-            sys.modules[path.stem] = module  # what it defines can then be sent to other processes
+            sys.modules[path.stem] = module  # so that its definitions can be sent to other processes
         try:
             with running(file):
                 specification.loader.exec_module(module)

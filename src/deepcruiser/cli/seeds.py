@@ -106,7 +106,7 @@ def _listed(name: str, execution: Execution, inputs: Seeds, oracle: Oracle) -> L
     distance = result.distance
     try:
         quality, doubtful = quality_of(inputs[name], QualityLimits())
-    except DeepCruiserError:  # what cannot be read has the reason as its answer
+    except DeepCruiserError:  # the answer of an unreadable seed is the reason
         quality, doubtful = None, ()
     return ListedSeed(
         name=name,

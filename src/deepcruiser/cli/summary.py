@@ -134,7 +134,7 @@ def _without_failures(figures: dict[str, Any]) -> str:
 
 def failure_lines(test: dict[str, Any]) -> list[str]:
     """A failing test in a few lines: how it failed, and how it was made."""
-    one_label = test["score"] == 1.0 and " " not in str(test["reference"])  # which is right or wrong, without degrees
+    one_label = test["score"] == 1.0 and " " not in str(test["reference"])  # it is right or wrong, without degrees
     score = None if one_label else test["score"]
     summary = failure_text(test["kind"], test["reference"], test["output"], score=score)
     return [f"{test['number']}: {summary}", *(f"    {line}" for line in failure_details(test))]

@@ -19,7 +19,7 @@ from deepcruiser.files.kaldi_objects import KaldiReader
 from deepcruiser.files.reading import open_regular
 
 _KEY = re.compile(rb"\s*([^\s\0]{1,1000})[ \t]")
-#: A file, the byte where the object begins, and the rows of it from the first to the last.
+#: A file, the byte where the object begins, and its first and last row.
 _PLACE = re.compile(r"(?P<path>[^\0]+?)(?::(?P<byte>[0-9]{1,18}))?(?:\[(?P<first>[0-9]{1,9}):(?P<last>[0-9]{1,9})\])?")
 
 

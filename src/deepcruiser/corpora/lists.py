@@ -23,7 +23,7 @@ from deepcruiser.errors import FileError
 from deepcruiser.files.csv_cells import text_of
 from deepcruiser.files.reading import check_bytes, open_regular
 
-#: What a line of `segments` holds.
+#: The fields of a line of `segments`.
 SEGMENT = "an id, an id of wav.scp, a start and an end in seconds"
 
 

@@ -28,7 +28,7 @@ def read_corpus(path: str | os.PathLike[str]) -> Corpus:
         samples = tuple(_folder(path) if path.is_dir() else _file(path))
         if not samples:
             raise FileError(f"{path} lists no samples")
-        whole = Path(os.path.abspath(path))  # gives "corpora/.." a name
+        whole = Path(os.path.abspath(path))  # so that "corpora/.." has a name
         return Corpus(whole.name if path.is_dir() else whole.stem, samples)
     except OSError as error:
         raise FileError(f"cannot read {error.filename or path}: {reason(error)}") from error

@@ -15,7 +15,7 @@ from deepcruiser.corpora.corpus import FILE_COLUMNS, INPUT_COLUMNS, LABEL_COLUMN
 from deepcruiser.errors import InputError
 from deepcruiser.trace import is_tensor
 
-#: The fields of a dictionary that may hold the input, and those that may hold its right answer; the first one counts.
+#: The keys of a dictionary that may hold the input, and those for the right answer; the first one counts.
 INPUTS = ("input", "audio", "audio_filepath", *FILE_COLUMNS, *INPUT_COLUMNS)
 LABELS = (*LABEL_COLUMNS, *TEXT_COLUMNS)
 
@@ -81,7 +81,7 @@ def samples(data: Any, *, input: Any = None, label: Any = None) -> Iterable[Any]
         return read_corpus(data)
     if isinstance(data, Corpus | Samples):
         return data
-    if hasattr(data, "dataset") and hasattr(data, "collate_fn"):  # a DataLoader; batches are made anew
+    if hasattr(data, "dataset") and hasattr(data, "collate_fn"):  # a DataLoader, which makes new batches
         order = type(data.sampler).__name__
         if order not in ("SequentialSampler", "RandomSampler"):
             raise InputError(f"the DataLoader picks items by a {order}: give its data set, or a Subset of it, instead")

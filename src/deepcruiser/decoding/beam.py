@@ -25,7 +25,7 @@ from deepcruiser.files.trial import check_loads
 LN10 = math.log(10)
 _PACKAGE = Path(__file__).resolve().parents[1]
 
-#: In each step the search follows this many of the best symbols, and drops texts whose logarithm of the probability
+#: In each step, the search follows this many of the best symbols and drops texts whose log-probability
 #: is this far below that of the best.
 SYMBOLS, BELOW = 10, 12.0
 
@@ -76,7 +76,7 @@ def ctc_beam(
         criterion_type=decoder.CriterionType.CTC,
     )
     search = decoder.LexiconDecoder(options, lexicon.trie, lexicon.scorer, space, blank, -1, [], False)
-    # A word is complete when the space after it is there, so one more step has nothing but a space.
+    # A word is complete only after its space, so one more step contains only a space.
     steps = np.full((len(table) + 1, table.shape[1]), NEVER, dtype=np.float32)
     steps[:-1] = np.maximum(log_probabilities(table), NEVER)
     steps[-1, space] = 0
@@ -154,7 +154,7 @@ def _lexicon(names: tuple[str, ...], model: LanguageModel | None, words: tuple[s
     start = scorer.start(True)
     trie = decoder.Trie(len(names), numbers[" "])
     for number, word in enumerate(known):
-        # What a word gets without context lets the search compare unfinished words with finished ones.
+        # The score of a word without context makes unfinished words comparable with finished ones.
         trie.insert([numbers[letter] for letter in word] + [numbers[" "]], number, scorer.score(start, number)[1])
     trie.smear(decoder.SmearingMode.MAX)
     return Lexicon(known, trie, scorer)
@@ -164,7 +164,7 @@ def _kenlm(model: LanguageModel, words: list[str]) -> Any:
     from flashlight.lib.text.decoder.kenlm import KenLM
     from flashlight.lib.text.dictionary import Dictionary
 
-    if not model.path.is_relative_to(_PACKAGE):  # KenLM does not check what it maps into memory
+    if not model.path.is_relative_to(_PACKAGE):  # KenLM does not check the file that it maps into memory
         check_loads("kenlm", model.path, name="KenLM")
     try:
         return KenLM(str(model.path), Dictionary(words))

@@ -130,7 +130,7 @@ def compare(
     every = every or arms(experiment.partitions, base)
     experiment.cache.gather(right)
     tasks, results = [], []
-    for matched in (False, True):  # those that follow others come last
+    for matched in (False, True):  # arms that follow others come last
         # Campaigns with the same number start with the same runs, so they come one after the other and share them.
         some = [arm for arm in every if (arm.matched is not None) == matched]
         units = [Task(arm, number, budget, base, names) for number in range(campaigns) for arm in some]

@@ -132,7 +132,7 @@ class Budget:
         return " or ".join(parts)
 
 
-#: The budget of a campaign where none is given.
+#: The default budget of a campaign.
 RUNS = Budget(256)
 
 
@@ -150,7 +150,7 @@ class Task:
 def run_campaign(experiment: Experiment, task: Task) -> dict[str, Any]:
     """The result of a campaign, read from its file if it has run before."""
     plain = asdict(task)
-    plain["runs"] = plain["budget"]["runs"]  # campaigns of runs alone have the names that they always had
+    plain["runs"] = plain["budget"]["runs"]  # the names of campaigns limited by runs must not change
     plain |= {} if task.budget.minutes is None else {"minutes": task.budget.minutes}
     del plain["budget"]
     key: list[Any] = [

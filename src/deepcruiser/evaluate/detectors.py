@@ -20,7 +20,7 @@ from deepcruiser.monitor.scores import DOUBT
 
 Floats = npt.NDArray[np.float64]
 Measure = Callable[[Floats, Floats], float]
-#: The share of the good inputs that may raise an alarm where recall is measured.
+#: The share of good inputs that may raise an alarm when recall is measured.
 FALSE_ALARMS = 0.01
 
 
@@ -140,6 +140,6 @@ def scores_of(observation: Observation, seed: int, monitor: Monitor, others: Map
     """Everything that is compared, for one input."""
     reading = observation.reading(monitor, doubt=True)
     scores = {"monitor": monitor.score(reading), **reading.scores, **observation.baselines(seed)}
-    if DOUBT in reading.scores:  # without it, the others would be the monitor once more
+    if DOUBT in reading.scores:  # without doubt, the others equal the monitor
         scores |= {name: other.score(reading) for name, other in others.items()}
     return scores

@@ -25,7 +25,7 @@ from deepcruiser.oracles import WordErrorRate
 from deepcruiser.stream import Progress
 from deepcruiser.trace import System
 
-#: Recordings that are attacked last at most this long, so that an attack takes seconds.
+#: The longest recording in seconds that is attacked, so that an attack takes seconds.
 ATTACKED_SECONDS = 2.5
 ATTACKED, SHUFFLED = "adversarial audio", "the same noise, shuffled"
 MUSIC = 60
@@ -73,7 +73,7 @@ class Sets:
     failing: list[Observation]
     originals: list[Observation]
     attacked: dict[str, list[Observation]]
-    #: Of each attack, whether it succeeded, and the signal-to-noise ratio.
+    #: For each attack, whether it succeeded, and the signal-to-noise ratio.
     attempts: list[tuple[bool, float]]
     #: Originals and attacked ones, each with its own transcript, synthesised.
     spoken: dict[str, list[tuple[Observation, Observation]]]

@@ -14,9 +14,9 @@ from scipy import stats
 
 Floats = npt.NDArray[np.float64]
 
-#: Up to this many ways to divide the values, the rank test counts them all.
+#: Up to this many ways to divide the values, the rank test is exact.
 _EXACT = 200_000
-#: The confidence that the interval of a median should have.
+#: The confidence of the interval of a median.
 _CONFIDENCE = 0.9
 
 

@@ -18,7 +18,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.export.mdp import cell_texts, mask, no_way_out, times_visited
 from deepcruiser.files.atomic import atomic_write
 
-#: The most states of a picture; more of them would be a tangle.
+#: The maximum number of states in a picture.
 MAX_STATES = 200
 
 #: Up to this many transitions, Graphviz places the states and edges carry their text. In larger pictures each state
@@ -90,7 +90,7 @@ def _dot_nodes(model: AbstractModel, written: bool) -> Iterator[str]:
 
 def _places(cells: IntArray, pitch: float) -> list[tuple[float, float]]:
     """Where the states lie, in inches: by their first two components, and side by side where those are the same."""
-    if cells.shape[1] == 1:  # around a circle, since along a line the edges would hide one another
+    if cells.shape[1] == 1:  # around a circle, because edges along a line would overlap
         around = max(1.0, len(cells) / 7) * np.exp(2j * np.pi * np.arange(len(cells)) / len(cells))
         return list(zip(around.real.tolist(), around.imag.tolist(), strict=True))
     # The cells are in ascending order, so those that share two indices are neighbours.
@@ -113,10 +113,10 @@ def _dot_edges(model: AbstractModel, written: bool) -> Iterator[str]:
         steps[source, target].append((count, inputs[action], probability))
         left[source] += count
     totals = {pair: sum(count for count, _, _ in taken) for pair, taken in steps.items()}
-    # Staying in a state is so common that it would make all other steps look rare.
+    # Staying in a state is so common that all other steps would look rare.
     busiest = max((total for (source, target), total in totals.items() if source != target), default=1)
     writing = "label" if written else "tooltip"
-    for (source, target), total in sorted(totals.items(), key=lambda item: item[1]):  # the busiest lie on top
+    for (source, target), total in sorted(totals.items(), key=lambda item: item[1]):  # the most frequent ones on top
         taken = sorted(steps[source, target], reverse=True)
         lines = [f"{total / left[source]:.0%}, {total:,}×", *(f"{cell}: {share:.2f}" for _, cell, share in taken)]
         if len(taken) > _INPUTS_PER_EDGE:

@@ -49,7 +49,7 @@ def _transitions(transducer: Transducer, inputs: list[str], outputs: list[str]) 
             yield f"{begin}\t{state}\t{EPSILON}\t{EPSILON}\n"
     rows = transducer.transitions[np.argsort(transducer.transitions[:, 0] != begin, kind="stable")]
     final = sorted(transducer.final.tolist(), key=lambda state: state != begin)
-    if not (rows[:, 0] == begin).any():  # only a final state can be initial and have no way out
+    if not (rows[:, 0] == begin).any():  # only a final state can be initial without a way out
         yield from (f"{state}\n" for state in final)
         final = []
     for state, read, written, successor in rows.tolist():

@@ -41,7 +41,7 @@ def _sta(model: AbstractModel) -> Iterator[str]:
 
 
 def _lab(model: AbstractModel) -> Iterator[str]:
-    # PRISM expects "deadlock"; with the self-loops where there is no way out, no state is one.
+    # PRISM expects "deadlock"; no state is one, because states without a way out have self-loops.
     names = ["init", "deadlock", "end", "no_way_out", "once"]
     numbers = {name: str(number) for number, name in enumerate(names)}
     yield " ".join(f'{number}="{name}"' for name, number in numbers.items()) + "\n"

@@ -110,7 +110,7 @@ class KaldiFeatures:
         return np.asarray((rows - mean) / np.sqrt(variances))
 
     def _deltas(self, rows: Array) -> Array:
-        # As one filter over the rows, and the same filter over itself: what lies beyond the ends is the first row or
+        # One filter over the rows, and the same filter over itself; beyond the ends, the first row or
         # the last one, also for the second derivative.
         once = np.array([-2, -1, 0, 1, 2]) / 10
         return np.concatenate([rows, _filtered(rows, once), _filtered(rows, np.convolve(once, once))], axis=1)

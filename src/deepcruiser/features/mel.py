@@ -96,7 +96,7 @@ def filters(
         corners, places = mels, to_mel(places)
     rising = np.diff(corners)[:-1]
     falling = np.diff(corners)[1:]
-    with np.errstate(divide="ignore", invalid="ignore"):  # two corners on one bin have no side between them
+    with np.errstate(divide="ignore", invalid="ignore"):  # no slope between two corners on one bin
         up = np.where(rising > 0, (places[:, None] - corners[:-2]) / rising, places[:, None] >= corners[1:-1])
         down = np.where(falling > 0, (corners[2:] - places[:, None]) / falling, places[:, None] < corners[1:-1])
     weights = np.maximum(0, np.minimum(up, down))

@@ -101,7 +101,7 @@ def _check(path: str | os.PathLike[str], about: Any, kind: str) -> None:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    return zipfile.ZipInfo(name)  # its date stays 1980, so that equal contents give equal files
+    return zipfile.ZipInfo(name)  # dated 1980, so that equal contents make equal files
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
@@ -117,7 +117,7 @@ def _check_members(archive: zipfile.ZipFile, size: int) -> None:
 
 def _read_array(member: Any, size: int) -> Array:
     array = read_array(member, size)
-    member.read(1)  # reading to the end of the member compares its checksum
+    member.read(1)  # reading the member to its end checks its checksum
     return array
 
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO
 
-#: In the log of libsndfile: a field of a WAV header that contradicts others.
+#: A line in the log of libsndfile about a contradictory field in a WAV header.
 _CONTRADICTION = re.compile(r"^ *(Bytes/sec|Block Align) *: (\d+) \(should be (\d+)\)", re.MULTILINE)
-#: The sample rates and the bits of a FLAC frame's header, by their codes.
+#: The sample rates and bit depths of a FLAC frame header, by their codes.
 _RATES = (0, 88_200, 176_400, 192_000, 8_000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000)
 _BITS = (0, 8, 12, 0, 16, 20, 24, 32)
 #: The last frame of a FLAC file begins within this many bytes before the end.
@@ -82,7 +82,7 @@ def _in_flac(raw: BinaryIO, frames: int) -> str:
             continue
         if frame_rate not in (0, rate):
             return f"its header says {rate:,} Hz, and its last frame {frame_rate:,} Hz"
-        if tail[at + 1] == 0xF8:  # it has the number of the frame, and all but the last are equally long
+        if tail[at + 1] == 0xF8:  # the header has the frame's number, and all frames but the last are equally long
             first *= int.from_bytes(info[:2])
         held = first + length
         if frames < held:
@@ -122,7 +122,7 @@ def _crc8(data: bytes) -> int:
     return value
 
 
-@lru_cache(maxsize=64)  # a long recording may be read many times, a part at a time
+@lru_cache(maxsize=64)  # a long recording may be read many times, in parts
 def _in_ogg(path: Path, size: int, changed: int) -> str:
     """Whether all pages are there and as they were written."""
     numbers: dict[bytes, int] = {}

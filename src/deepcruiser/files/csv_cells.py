@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: What a spreadsheet takes for a formula begins with one of these; the apostrophe in front marks a text.
+#: A spreadsheet reads texts that begin with one of these as formulas; an apostrophe in front prevents it.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-#: A lone surrogate, as a name that is not UTF-8 has, escaped.
+#: An escaped lone surrogate, as in a name that is not UTF-8.
 _SURROGATE = re.compile(r"\\u(d[89a-f][0-9a-f]{2})")
 
 

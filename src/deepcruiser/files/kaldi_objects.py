@@ -179,7 +179,7 @@ class KaldiReader:
         body = bytes(self.data[start + 1 : end])
         rows = [row.split() for row in re.split(rb"[\n;]", body)]
         try:
-            values = np.array([row for row in rows if row], dtype=np.float64)  # refuses rows of different lengths too
+            values = np.array([row for row in rows if row], dtype=np.float64)  # also refuses rows of different lengths
         except ValueError:
             raise FileError(
                 f"{self.name}, byte {start}: expected rows of one length in the brackets; is the file damaged?"

@@ -53,7 +53,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         with open_regular(path) as file:
             check_bytes(os.fstat(file.fileno()).st_size, f"the file {name!r}")
             return file.read()
-    except (OSError, ValueError) as error:  # the latter for impossible names
+    except (OSError, ValueError) as error:  # ValueError for impossible names
         raise FileError(f"cannot read {name!r}: {reason(error)}") from None
 
 

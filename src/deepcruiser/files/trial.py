@@ -20,7 +20,7 @@ from deepcruiser.errors import FileError
 #: Seconds for a trial, and more of them for large files.
 LIMIT_SECONDS, BYTES_A_SECOND = 10, 2**23
 
-#: What the child runs. Each kind imports its library before it forks, and uses the file after.
+#: The code of the child. Each kind imports its library before it forks and uses the file afterwards.
 _CHILD = r"""
 import importlib, json, os, random, signal, sys
 
@@ -87,7 +87,7 @@ class _Child:
             stdout=subprocess.PIPE,
             env=environment,
             text=True,
-            start_new_session=True,  # Ctrl-C is for us
+            start_new_session=True,  # only the parent handles Ctrl-C
         )
         atexit.register(self._end)
 

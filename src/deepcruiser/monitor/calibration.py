@@ -13,7 +13,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.monitor.scores import DOUBT, SCORES, FloatArray
 from deepcruiser.monitor.step_monitor import Reading
 
-#: With fewer clean inputs than this, the alarm rate is hardly known.
+#: With fewer clean inputs, the alarm rate is uncertain.
 ENOUGH = 50
 
 
@@ -31,7 +31,7 @@ class Calibration:
     bad: FloatArray
     alarm_rate: float
     steps: int
-    #: How long a step takes, where the inputs were sounds.
+    #: The duration of a step in seconds, if the inputs were sounds.
     step_seconds: float | None = None
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Calibration:
     @cached_property
     def weights(self) -> FloatArray:
         """Of the logistic model that tells bad from clean, with a ridge of 1."""
-        from scipy.optimize import minimize  # only for labelled examples: it loads slowly
+        from scipy.optimize import minimize  # imported here, because it loads slowly
 
         rows = np.arcsinh(self.standardised(np.concatenate([self.clean, self.bad])))
         sign = np.repeat([-1.0, 1.0], [len(self.clean), len(self.bad)])

@@ -13,7 +13,7 @@ from deepcruiser.errors import InputError
 from deepcruiser.monitor.scores import FloatArray
 from deepcruiser.trace import Trace
 
-#: Profiled states that are compared at a time.
+#: Number of profiled states that are compared at a time.
 _BLOCK_ROWS = 2**18
 
 

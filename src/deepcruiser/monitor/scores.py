@@ -80,7 +80,7 @@ class Reference:
 
     @cached_property
     def _nearest(self) -> Any:
-        from scipy.spatial import KDTree  # only where something lies outside: it loads slowly
+        from scipy.spatial import KDTree  # imported here, because it loads slowly
 
         return KDTree(self.model.grid.decode(self.model.states).astype(np.float64))
 
@@ -155,7 +155,7 @@ CHOICES = Score(
 )
 
 #: WICov reversed: sum over i of -log Pr_x(s_i, s_{i+1}) / N. What was never seen counts as half a step among all
-#: that profiling counted, Pr = 1 / (2 count(., ., .)): more surprising than anything that was seen.
+#: that profiling counted, Pr = 1 / (2 count(., ., .)), which is less likely than any step that was seen.
 SURPRISE = Score(
     "surprise",
     over="steps",
@@ -166,7 +166,7 @@ SURPRISE = Score(
 #: One for each of the five criteria.
 SCORES = (OUTSIDE, DISTANCE, TRANSITIONS, CHOICES, SURPRISE)
 
-#: The name of the score that comes from the system and not from the trace.
+#: The name of the score that the system reports; the others come from the trace.
 DOUBT = "doubt"
 
 

@@ -67,12 +67,12 @@ class StepMonitor:
         return Reading(scores, spans, self._steps, problem)
 
     def _take(self, states: Vectors, inputs: Vectors) -> None:
-        first = len(states) - len(inputs)  # 1 where the initial state stands before the first step
+        first = len(states) - len(inputs)  # 1 if the initial state comes before the first step
         finite = _finite(states)
         finite[first:] &= _finite(inputs)
         good = len(finite) if finite.all() else int(finite.argmin())
         if self._problem:
-            good = 0  # nothing after a state that is not finite can be believed
+            good = 0  # after a state that is not finite, nothing is reliable
         elif good < len(finite):
             state = self._steps + good + 1 - first
             self._problem = f"state {state} or the input before it holds NaN or infinite values"

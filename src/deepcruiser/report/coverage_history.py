@@ -12,7 +12,7 @@ from deepcruiser.criteria import FIVE, Criterion, criterion
 from deepcruiser.errors import InputError
 from deepcruiser.report.salvage import Record
 
-#: Moments at which the coverage of newly read runs is noted.
+#: Number of moments at which the coverage of new runs is recorded.
 _MOMENTS = 300
 
 
@@ -41,7 +41,7 @@ class CoverageHistory:
         for each in criteria:
             try:
                 self._executed[each.name] = Coverage(model, each)
-            except InputError as error:  # a boundary for which the grid has no room
+            except InputError as error:  # the grid has no room for the boundary
                 self.warnings.append(f"{each.name} cannot be measured: {error}")
                 continue
             if each.name in guide:
@@ -59,7 +59,7 @@ class CoverageHistory:
                 self.moments.append(
                     {"runs": number, "seconds": seconds, "failed": self._failed, "values": self._values()}
                 )
-        self._add(runs[self._read :])  # of a batch that is damaged further on
+        self._add(runs[self._read :])  # of a batch whose later runs are damaged
         self._read = len(runs)
         if len(self.moments) > 4 * _MOMENTS:
             self.moments = [*self.moments[:-1:2], self.moments[-1]]

@@ -24,7 +24,7 @@ from deepcruiser.report.salvage import Record, salvage
 from deepcruiser.serialise import digest_of
 from deepcruiser.transformations import to_dict
 
-#: What the score of an oracle is called; the scores of others are not shown.
+#: The names of the scores of oracles; other oracles' scores are not shown.
 MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
 #: The oracles that compare with the text or the label of a seed, if it has one.
 _OF_TEXTS = (*MEASURES, "Disagreement")
@@ -241,7 +241,7 @@ class ReportData:
         )
         facts = [each.facts() for each in campaigns]
         ends = [each.folder.resolve().name for each in campaigns]
-        if 1 < len(campaigns) == len(set(ends)):  # which are short enough for the heads of columns
+        if 1 < len(campaigns) == len(set(ends)):  # short enough for column headings
             facts = [{**each, "name": end} for each, end in zip(facts, ends, strict=True)]
         return cls(campaigns, facts, worst)
 

@@ -19,7 +19,7 @@ def failure_text(kind: str, reference: Any, output: Any, *, score: float | None 
     """What went wrong in a failing test: `'open the door' became 'hope in the door' (67%)`, or `crash: ValueError`."""
     if kind != "wrong":
         return f"{kind}: {printable(output, width=120)}"
-    # A label that a table holds as text is the number that a system answers with.
+    # A label that is a text in a table equals the number that a system returns.
     right = printable(reference) if isinstance(reference, str) and isinstance(output, int) else quoted(reference)
     return f"{right} became {quoted(output)}" + ("" if score is None else f" ({score:.0%})")
 

@@ -17,7 +17,7 @@ from deepcruiser.audio import Audio
 from deepcruiser.errors import DeepCruiserError, FileError
 from deepcruiser.files.reading import open_regular, read_array, read_text
 
-#: Limits of what is shown: characters of a text, points and channels of a series.
+#: The most that is shown: characters of a text, points and channels of a series.
 _LONGEST_TEXT, _POINTS, _CHANNELS = 2000, 240, 3
 #: An array with more channels than are drawn as lines is a picture if no side is longer than this.
 _LONGEST_SIDE = 64

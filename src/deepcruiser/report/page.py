@@ -25,7 +25,7 @@ from deepcruiser.report.section import Section
 from deepcruiser.report.sections import SECTIONS, collect
 
 ASSETS = Path(__file__).parent / "assets"
-#: What the scripts of the sections use; `page.js` comes last and starts them.
+#: The scripts that all sections use; `page.js` comes last and starts them.
 SHARED_SCRIPTS = ("uplot.min.js", "elements.js")
 STYLES = ("uplot.min.css", "page.css")
 #: The licences that go along with vendored files.
@@ -43,7 +43,7 @@ class Page:
         return f"Report of {len(self.html) / 1e6:.1f} MB" + ("" if self.path is None else f" in {self.path}")
 
     def _repr_html_(self) -> str:
-        # In a frame of its own, which keeps the page's rules about what may run and load.
+        # In its own frame, which keeps the page's rules about what may run and load.
         style = "width:100%;height:800px;border:1px solid #8884"
         return f"<iframe sandbox='allow-scripts allow-downloads' style='{style}' srcdoc='{escape(self.html)}'></iframe>"
 

@@ -14,7 +14,7 @@ from deepcruiser.errors import printable
 from deepcruiser.report.format import clock, counted, rate
 from deepcruiser.report.history import Point, Reading, Row
 
-#: From the least to the greatest; the second set for terminals with ASCII only.
+#: From the smallest to the largest; the second set is for ASCII terminals.
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
 _SPARK_WIDTH = 28
 _BAR_WIDTH = 12

@@ -24,7 +24,7 @@ from deepcruiser.report.page import render, render_section, render_waiting
 from deepcruiser.report.sections import SECTIONS, collect
 
 HOST = "127.0.0.1"
-#: Seconds that a client may take to say what it wants, and connections at a time. A browser needs a few.
+#: Seconds that a client may take for a request, and the number of connections at a time. A browser needs a few.
 IDLE_SECONDS, MOST_CONNECTIONS = 10.0, 32
 
 
@@ -63,7 +63,7 @@ class _Server(ThreadingHTTPServer):
     def page(self, *, seen: tuple[str, str] | None = None) -> dict[str, Any] | None:
         """The data of the page as of now; None if the browser has `seen` this number of runs, in this state."""
         with self._one_at_a_time:
-            if self._campaign is None or self._campaign.record.state == "damaged":  # it may have been busy
+            if self._campaign is None or self._campaign.record.state == "damaged":  # the database may have been busy
                 self._campaign = CampaignData(self.folder)
             else:
                 self._campaign.update()
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             return self._answer(HTTPStatus.BAD_REQUEST)
         _, token, *rest = address.path.split("/", 2) if address.path.count("/") > 1 else ("", "", "")
-        # Another site whose host name resolves to this machine sends that name: answer ours only (DNS rebinding).
+        # Only our own host names are answered: another site's name may resolve to this machine (DNS rebinding).
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
         if self.headers.get("Host") not in hosts or not hmac.compare_digest(token.encode(), self.server.token.encode()):
             return self._answer(HTTPStatus.NOT_FOUND)
@@ -149,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(
         self, status: HTTPStatus, body: bytes = b"", kind: str = "text/plain", more: Mapping[str, str] | None = None
     ) -> None:
-        with suppress(OSError):  # who requested has gone, or takes too long
+        with suppress(OSError):  # the client has gone, or takes too long
             self.send_response(status)
             headers = {"Content-Type": kind, "Content-Length": str(len(body)), "Cache-Control": "no-store"}
             headers |= more or {}

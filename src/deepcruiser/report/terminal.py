@@ -103,7 +103,7 @@ def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
         def current() -> RenderableType:
             trim()
             columns, rows = os.get_terminal_size(terminal)
-            console.size = ConsoleDimensions(columns or 80, rows or 24)  # some terminals do not know theirs
+            console.size = ConsoleDimensions(columns or 80, rows or 24)  # some terminals do not report theirs
             now = time.monotonic() - at + (latest.seconds if latest is not None else 0.0)
             return screen(
                 latest, title=title, seconds=now, height=console.height, ascii_only=console.options.ascii_only
@@ -119,7 +119,7 @@ def on_screen(title: str, past: Past = ()) -> Iterator[Watch]:
             console=console,
             screen=True,
             refresh_per_second=2,
-            redirect_stdout=False,  # rich would print it on the screen
+            redirect_stdout=False,  # rich would print on the screen
             redirect_stderr=False,
         )
         with file, live:

@@ -19,7 +19,7 @@ SMALLEST_WINDOW = 16
 
 #: Long sounds are harmonic and broad ones percussive: medians over this many windows and this many frequencies.
 WIDTH = 17
-#: Medians are computed this many at a time, so that they stay in the cache of the processor.
+#: Number of medians that are computed at a time, so that they stay in the processor's cache.
 _BLOCK = 2**14
 
 Rows = npt.NDArray[np.float32]
@@ -107,11 +107,11 @@ def _medians(rows: Rows) -> Rows:
     Whole rows are compared, and neighbouring windows share most of the sorting: sorted pairs make sorted fours, these
     make eights, and a window is two eights and its last row. This is faster than to sort one value after another.
     """
-    ordered = [rows]  # of the 1, 2, 4, 8 rows from each row on, ascending
+    ordered = [rows]  # the 1, 2, 4, 8 rows from each row on, in ascending order
     while len(ordered) < WIDTH // 2:
         ordered = _merged(ordered, [each[len(ordered) :] for each in ordered])
     later = [each[WIDTH // 2 :] for each in reversed(ordered)]
-    # Of two sorted eights, the eight least are the lesser of first and last, of second and last but one, and so on.
+    # Of two sorted eights, the eight smallest are the minima of first and last, second and last but one, and so on.
     pairs = [_sorted(a, b) for a, b in zip(ordered, later, strict=True)]
     low = reduce(np.maximum, [pair[0] for pair in pairs])
     high = reduce(np.minimum, [pair[1] for pair in pairs])

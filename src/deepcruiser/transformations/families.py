@@ -29,7 +29,7 @@ EXTRA: Kinds = (Telephone, AddBackgroundNoise, Reverb)
 #: The families S of the rule, each with the extra transformations that change the same property.
 FAMILIES: tuple[Kinds, ...] = ((*VOLUME, Telephone), SPEED, (*CLEARNESS, AddBackgroundNoise, Reverb))
 
-#: Tasks whose right answer a transformation may change, so that what looks like a failure may be none.
+#: Tasks whose right answer a transformation may change, so that a failure may be a false alarm.
 NOT_FOR: Mapping[str, tuple[str, ...]] = {
     "ChangeVolume": ("loudness",),
     "LowPassFilter": ("enhancement of full bandwidth",),

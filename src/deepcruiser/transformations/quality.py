@@ -16,7 +16,7 @@ from deepcruiser.transformations.base import decibels
 from deepcruiser.transformations.unaffected import FRAME_SECONDS, frame_levels
 from deepcruiser.transformations.validity import FULL_SCALE
 
-#: Speech is the level that a tenth of the moments exceed, noise the level that a tenth of them stay under.
+#: Speech is the level that a tenth of the moments exceed; a tenth of them are below the level of noise.
 _SPEECH, _NOISE = 0.9, 0.1
 
 

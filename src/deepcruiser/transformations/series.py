@@ -20,7 +20,7 @@ from deepcruiser.transformations.base import Change, Range, amplitude, number
 Series = npt.NDArray[np.floating[Any]]
 Columns = npt.NDArray[np.float64]
 
-#: The number of points in a warped series with a speed of their own, including the ends.
+#: The number of points in a warped series that have their own speed, including the ends.
 SPEEDS = 5
 
 

@@ -26,7 +26,7 @@ from deepcruiser.transformations.speed import ChangeSpeed, PitchShift
 from deepcruiser.transformations.unaffected import DRC, Trim
 from deepcruiser.transformations.volume import ChangeVolume, HighPassFilter, LowPassFilter
 
-#: The value of each parameter at which there is no change, or none that anybody could hear. The upper cutoffs of
+#: The value of each parameter at which there is no change, or no audible one. The upper cutoffs of
 #: filters are left out: nothing is filtered from half the sample rate on. A class of the user's may have a `NO_CHANGE`.
 NO_CHANGE: dict[type[Any], dict[str, float]] = {
     ChangeVolume: {"gain_db": 0},
@@ -71,12 +71,12 @@ WEIGHTS: dict[type[Any], float] = {
     Telephone: 1.2,
 }
 
-#: Severities with a name: as much as the strongest single change of the nine, as two, and as four.
+#: Named severities: that of the strongest single change of the nine, twice that, and four times.
 LEVELS = {"mild": 1.0, "normal": 2.0, "hard": 4.0, "unlimited": math.inf}
 
 #: Levels in dB below the speech: 20 dB more are a tenth of the change.
 _BELOW_SPEECH = ("snr_db", "direct_db", "top_db")
-#: The highest frequency where the input is not known, or no sound.
+#: The highest frequency if the input is unknown or is not a sound.
 _HIGHEST_HZ = 8000.0
 
 

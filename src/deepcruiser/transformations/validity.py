@@ -98,7 +98,7 @@ class Validity:
         return f"too far from the seed: {apart_db:.1f} dB" if apart_db > self.max_distance_db else None
 
 
-#: What was measured of each seed, as long as it is in use: a seed is compared with many mutants.
+#: The measurements of each seed while it is in use, because a seed is compared with many mutants.
 _measured: WeakKeyDictionary[Audio, dict[Any, Any]] = WeakKeyDictionary()
 
 
@@ -151,7 +151,7 @@ def _warped(cost: npt.NDArray[np.float64]) -> float:
     Computed one antidiagonal at a time, because its cells depend only on the two antidiagonals before it.
     """
     rows, columns = cost.shape
-    # Row d of `here` is antidiagonal d: entry i + 1 is the cost of (i, d - i), infinite where there is no such cell.
+    # Row d of `here` is antidiagonal d: entry i + 1 is the cost of (i, d - i), or infinite without such a cell.
     here = np.full((rows + columns - 1, rows + 1), np.inf)
     row = np.arange(rows)[:, np.newaxis]
     here[row + np.arange(columns), row + 1] = cost

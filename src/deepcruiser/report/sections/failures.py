@@ -39,7 +39,7 @@ def _page_data(report: ReportData) -> list[dict[str, Any]]:
         if path := paths_of(campaign, test["number"]):
             test["path"] = path
         key = test["campaign"], test.pop("sha256")
-        del test["text"]  # which its pieces hold
+        del test["text"]  # its pieces contain them
         test |= {"again": True} if key in inputs else {}
         inputs.add(key)
         room -= len(json.dumps(test))

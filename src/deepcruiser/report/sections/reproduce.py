@@ -9,7 +9,7 @@ from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.format import markdown_code
 from deepcruiser.report.section import Data, Section, runs_known
 
-#: Seeds that a page names.
+#: Number of seeds that a page names.
 _SEEDS = 200
 
 

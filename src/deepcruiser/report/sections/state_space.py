@@ -18,7 +18,7 @@ from deepcruiser.report.section import Data, Section, runs_known
 
 #: Width of the boundary that is drawn.
 STEPS = 2
-#: Failing tests that are named of those that pass through a place.
+#: Number of failing tests that are named for a place.
 _NAMED = 12
 #: A picture with more cells is drawn coarser.
 _MOST_CELLS = 6000

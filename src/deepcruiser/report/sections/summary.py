@@ -29,7 +29,7 @@ def _text(data: Data) -> Iterator[str]:
 
 def _markdown(data: Data) -> Iterator[str]:
     several = len(data["campaigns"]) > 1
-    campaign = data["campaigns"][several]  # the first is what others are judged against
+    campaign = data["campaigns"][several]  # the others are compared with the first
     yield f"### DeepCruiser: {markdown_text(_failures(campaign))}"
     if not several and campaign["state"] != "damaged":
         yield ""

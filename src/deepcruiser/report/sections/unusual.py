@@ -14,7 +14,7 @@ from deepcruiser.report.format import markdown_table, percent
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
 
-#: Failing tests that are named.
+#: Number of failing tests that are named.
 _NAMED = 10
 _KINDS = ("seeds", "passing runs", "failing runs")
 

@@ -35,7 +35,7 @@ SYMBOLS = "()[]" + LETTERS
 #: The depths of the texts that the network was trained on, and of deeper ones.
 TRAINED_DEPTHS = range(1, 4)
 DEEP_DEPTHS = range(4, 9)
-#: What may have to follow a symbol: nothing, a closing bracket, or "!" where nothing can make the text balanced.
+#: What can follow: nothing, a closing bracket, or "!" if the text can no longer be balanced.
 DUE = ("", ")", "]", "!")
 
 
@@ -108,7 +108,7 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
     """Train a network; the same seed gives the same weights, and the global random state is not touched."""
     texts = training_texts(seed=seed)
     shape = (len(texts), max(map(len, texts)))
-    symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, -100)  # -100 is left out of the loss
+    symbols, wanted = torch.zeros(shape, dtype=torch.int64), torch.full(shape, -100)  # the loss ignores -100
     for row, text in enumerate(texts):
         symbols[row, : len(text)] = torch.from_numpy(encode(text))
         wanted[row, : len(text)] = torch.tensor([DUE.index(expected) for expected in due(text)])
@@ -116,7 +116,7 @@ def train(seed: int = 0, *, steps: int = 600) -> BracketNet:
     optimizer = torch.optim.Adam(net.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.02, total_steps=steps)
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums have one order then, and steps this small only wait for a second thread
+    torch.set_num_threads(1)  # so that sums have one order; a second thread would not be faster
     try:
         for _ in range(steps):
             rows = torch.from_numpy(rng.integers(len(texts), size=64))
@@ -173,7 +173,7 @@ def _doubt(scores: Tensor) -> float | None:
 
 
 def _untrained(seed: int) -> BracketNet:
-    with torch.device("meta"):  # on which the layers' own initialisation draws no random numbers
+    with torch.device("meta"):  # there, the layers' own initialisation draws no random numbers
         net = BracketNet().to_empty(device="cpu")
     generator = torch.Generator().manual_seed(seed)
     for name, weight in net.named_parameters():

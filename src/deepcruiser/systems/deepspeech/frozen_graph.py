@@ -153,7 +153,7 @@ def session(tf: Any, graph: Any, path: Path) -> Any:
             tf.import_graph_def(graph, name="")
         except (ValueError, tf.errors.OpError) as error:
             raise FileError(f"TensorFlow cannot use {str(path)!r}: {str(error).splitlines()[0]}") from None
-        # Like the projects' client: folding the constants of a large graph takes longer than many utterances.
+        # As in the project's client, because folding the constants of a large graph takes longer than many utterances.
         settings = tf.compat.v1.ConfigProto()
         settings.graph_options.optimizer_options.opt_level = -1  # L0
         settings.graph_options.rewrite_options.disable_meta_optimizer = True

@@ -39,7 +39,7 @@ class TfliteNetwork:
         self.inputs_name = (
             "what the LSTM reads, the output of the third dense layer" if self._x else "windows of features"
         )
-        self._interpreter.invoke()  # outputs that are constants are only there afterwards
+        self._interpreter.invoke()  # constant outputs exist only afterwards
         self.metadata = {
             name.removeprefix("metadata_"): self._interpreter.get_tensor(one["index"]).ravel()[0]
             for name, one in self._outputs.items()

@@ -27,7 +27,7 @@ PROJECTED = {"<lstmprojected>": 1, "<lstmprojectedstreams>": 1, "<blstmprojected
 PLAIN: dict[str, type[nn.Module]] = {"<softmax>": nn.Softmax, "<sigmoid>": nn.Sigmoid, "<tanh>": nn.Tanh}
 AFFINE = "<affinetransform>"
 
-#: What may stand before the parameters of a layer. It concerns training alone, except for the clipping of the cell.
+#: Fields that may come before the parameters of a layer. Only the clipping of the cell matters after training.
 FLAGS = {
     "<forwardtimestepdropout>", "<forwardsequencedropout>", "<recurrenttimestepdropout>",
     "<recurrentsequencedropout>", "<rnndrop>", "<nomemlossdropout>", "<twiddleforward>",
@@ -53,7 +53,7 @@ def read_network(path: str | os.PathLike[str]) -> Network:
 
 
 def _layers(reader: KaldiReader) -> Iterator[nn.Module]:
-    size: int | None = None  # what the layer before gives
+    size: int | None = None  # the output of the layer before
     while (marker := reader.token("a layer or </Nnet>")) != "</Nnet>":
         kind = marker.lower()
         if kind == "<!endofcomponent>":
@@ -195,5 +195,5 @@ def _array(weight: Tensor, binary: bool) -> bytes:
     if binary:
         sizes = b"".join(struct.pack("<bi", 4, n) for n in array.shape)
         return (b"FM " if array.ndim == 2 else b"FV ") + sizes + array.tobytes()
-    rows = [" ".join(row) for row in np.atleast_2d(array).astype(str)]  # the shortest texts that give these values
+    rows = [" ".join(row) for row in np.atleast_2d(array).astype(str)]  # the shortest texts that read as these values
     return (f" [ {rows[0]} ]\n" if array.ndim == 1 else " [\n  " + "\n  ".join(rows) + " ]\n").encode()

@@ -38,7 +38,7 @@ from deepcruiser.trace import Trace, is_tensor
 Array = npt.NDArray[Any]
 
 SPACE = "<SPACE>"
-#: Units that stand for sounds that are not speech; they are left out of texts.
+#: Units for sounds that are not speech; they are left out of texts.
 SILENT = {"<NOISE>", "<SPOKEN_NOISE>", "<NSN>", "<SPN>"}
 
 

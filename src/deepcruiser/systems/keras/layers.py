@@ -85,7 +85,7 @@ class LayerMaker:
         self._before_tf = version.startswith(("2.0", "2.1.", "2.2", "2.3")) and not version.endswith("-tf")
         self.custom = custom_objects
         self.trusted = trusted
-        # Registered, as Bidirectional copies its layer through a description in which the function is a name.
+        # Registered, because Bidirectional copies its layer by a description that names the function.
         self._hard_sigmoid = self.keras.saving.register_keras_serializable("deepcruiser")(hard_sigmoid_of_keras_2)
 
     def layer(self, described: Mapping[str, Any]) -> Any:

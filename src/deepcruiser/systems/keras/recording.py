@@ -152,7 +152,7 @@ def recording(network: Any, choice: LayerChoice, own_steps: Mapping[int, Sequenc
     before = [{key: vars(layer)[key] for key in ("inner_loop", "use_cudnn") if key in vars(layer)} for layer in layers]
     try:
         for layer in layers:
-            # Directly in their dictionaries, as Keras would treat an attribute set otherwise as part of the layer.
+            # Directly in their dictionaries, because Keras treats other attributes as parts of the layer.
             vars(layer)["inner_loop"] = _loop(layer, recorder, own_steps)
             vars(layer)["use_cudnn"] = False
         yield recorder

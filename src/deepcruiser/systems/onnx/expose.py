@@ -29,7 +29,7 @@ class Exposer:
             return self._exposed[key]
         kind = TensorProto.INT64 if whole_numbers else TensorProto.FLOAT
         name = self._new()
-        # A cast and not the value itself, so that the type is known: the other branch must have the same.
+        # A cast instead of the value, so that the type is known; the other branch must have the same type.
         node.graph.node.append(helper.make_node("Cast", [value], [name], to=kind))
         graph = node.graph
         for outer, attribute, around in reversed(node.inside):

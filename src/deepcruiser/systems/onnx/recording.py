@@ -106,7 +106,7 @@ class NodeRecorder:
         from deepcruiser.systems.torch.stack_states import memory
 
         def tensor(array: Array) -> torch.Tensor:
-            return torch.from_numpy(array.copy())  # a copy, as torch takes no read-only or reversed arrays
+            return torch.from_numpy(array.copy())  # a copy, because torch does not accept read-only or reversed arrays
 
         x = self._joined(outputs, ports.x)[: len(h) - 1]
         c_0 = self._first(outputs, ports.c, h[:, None])[way if ports.c else 0]

@@ -96,7 +96,7 @@ class Session:
         providers = _providers(runtime, device)
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", folder)
         try:
-            # Without its fallback, which would print errors and try the same again.
+            # Without its fallback, which would print errors and try again.
             self._session = runtime.InferenceSession(
                 model.SerializeToString(), options, providers=providers, enable_fallback=0
             )
@@ -106,7 +106,7 @@ class Session:
                 f"{str(path)!r} (IR version {model.ir_version}, opset {versions}) cannot be loaded by ONNX Runtime "
                 f"{runtime.__version__}: {_message(error)}"
             ) from None
-        if providers[0][0] not in self._session.get_providers():  # it would silently continue without
+        if providers[0][0] not in self._session.get_providers():  # it would silently continue without them
             raise InputError("ONNX Runtime could not start CUDA: check its libraries and the GPU, or use device='cpu'")
         self.path = str(path)
 

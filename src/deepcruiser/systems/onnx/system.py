@@ -112,7 +112,7 @@ class OnnxSystem(TensorSystem):
             carried = [signature.inputs[name] for name in signature.carried] if streams else []
             chosen = [named_stack(stacks, state if isinstance(state, str) else ", ".join(state), carried)]
         elif any(outer.op_type == "If" for outer, *_ in stacks[-1].layers[0].inside):
-            chosen = stacks  # it depends on the branch taken which one runs
+            chosen = stacks  # the branch decides which one runs
         else:
             chosen = stacks[-1:]
         choices = [NodeChoice.of(stack, part=part, layer=layer, direction=direction) for stack in chosen]

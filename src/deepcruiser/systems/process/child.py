@@ -49,7 +49,7 @@ class Program:
     def __init__(self, command: Sequence[str], *, cwd: str | None) -> None:
         self._words = shlex.join(command)
         try:
-            # In its own session: Ctrl-C reaches only us, and we can kill the program with all that it started.
+            # In its own session, so that Ctrl-C reaches only us and we can kill the program with everything it started.
             process = subprocess.Popen(
                 command,
                 cwd=cwd,
@@ -81,7 +81,7 @@ class Program:
         """One answer for each line, in order; each must come within the limit."""
         if not self._answers.empty():
             raise ProgramError(f"{self._words!r} wrote {self._next(0)[:200]!r} before it was asked")
-        # In a thread, as writing to a program that does not read would block without limit.
+        # In a thread, because writing to a program that does not read would block for ever.
         threading.Thread(
             target=_write, args=(self._process.stdin, "".join(f"{line}\n" for line in lines)), daemon=True
         ).start()
@@ -149,7 +149,7 @@ def _read_stderr(stream: IO[bytes], lines: deque[str]) -> None:
 def _write(stream: Any, text: str) -> None:
     # Not through the stream's buffer, whose lock would keep `_end` waiting if nobody reads the other end.
     data = memoryview(text.encode(errors="surrogatepass"))
-    with contextlib.suppress(OSError, ValueError):  # it has ended, which reading its answer will show
+    with contextlib.suppress(OSError, ValueError):  # it has ended; reading its answer will show that
         while data:
             data = data[os.write(stream.fileno(), data) :]
 

@@ -18,7 +18,7 @@ from deepcruiser.errors import InputError
 
 Array = npt.NDArray[Any]
 
-#: Words that mark an input or an output of a state, and do not tell one state from another.
+#: Words in the names of state inputs and outputs that do not identify the state.
 _ENDS = {"in", "input", "out", "output", "new", "next", "prev", "previous", "cur", "current", "initial", "init", "old"}
 _ENDS |= {"last", "final", "updated", "n", "t", "x", "serving", "default", "call", "statefulpartitionedcall", "ret"}
 #: Other names of h and c.
@@ -136,7 +136,7 @@ def _pairs(inputs: Sequence[Port], outputs: Sequence[Port], *, has_signal: bool)
     floats = [port for port in inputs if port.dtype.kind == "f" and port.shape]
     states = [port for port in floats if len(port.free) <= 1]
     if len(floats) == 1 and not has_signal and len(inputs) == 1:
-        return {}  # it is the signal, even if an answer has its shape
+        return {}  # the signal, even if an answer has its shape
     for key, key_after in ((_key, _key), (_key_at_zero, _key), (_bare_key, _bare_key)):
         fitting = {p.name: [o.name for o in outputs if key_after(o.name) == key(p.name) and o.fits(p)] for p in states}
         pairs = {name: after[0] for name, after in fitting.items() if key(name) and len(after) == 1}

@@ -21,7 +21,7 @@ Batch = Literal["equal", "padded", "lengths", "packed"] | Feed
 def to_tensor(value: Any, position: int, dtype: torch.dtype) -> Tensor:
     """One input as a tensor [time, ...]: floats in the network's precision, whole numbers as int64."""
     check_array(value, position, kinds="biufc")
-    # A copy, as torch takes no read-only or reversed arrays.
+    # A copy, because torch does not accept read-only or reversed arrays.
     tensor = value.detach() if isinstance(value, Tensor) else torch.from_numpy(np.array(value, order="C"))
     if tensor.is_floating_point():
         return tensor.to(dtype)
@@ -60,7 +60,7 @@ def feed(net: nn.Module, tensors: list[Tensor], batch: Batch, *, batch_first: bo
     else:
         padded = pad_sequence(tensors, batch_first=batch_first)
     if device.type == "cuda" and padded.device.type == "cpu":
-        padded = padded.pin_memory().to(device, non_blocking=True)  # or it would wait for the batch before
+        padded = padded.pin_memory().to(device, non_blocking=True)  # otherwise it would wait for the previous batch
     padded = padded.to(device)
     if batch == "lengths":
         return net(padded, torch.tensor([len(tensor) for tensor in tensors]))
@@ -113,7 +113,7 @@ class Splitter:
 
     rows: int
     batch_first: bool
-    #: The own length of each input, by the length of a padded time axis.
+    #: The length of each input, by the length of a padded time axis.
     cuts: Mapping[int, Sequence[int]]
     states: Sequence[Tensor]
     to_numpy: bool

@@ -129,7 +129,7 @@ class ModuleRecorder:
             )
         initial = [] if hx is None else _tensors(hx)
         continues = len(initial) == len(self.last_states) and all(
-            # The same tensor, unchanged, needs no comparison, which would have to wait for the device.
+            # The same unchanged tensor is not compared, because that would wait for the device.
             _version(last) == version and (one is last or _same(one, last))
             for one, last, version in zip(initial, self.last_states, self._versions, strict=True)
         )

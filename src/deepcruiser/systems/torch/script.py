@@ -78,7 +78,7 @@ class TorchScriptSystem(Adapter):
         lengths, call = [len(tensor) for tensor in values], _Call(self._graph)
         try:
             output = feed(call, values, self._batch, batch_first=self._batch_first, device=torch.device("cpu"))
-        except RuntimeError as error:  # whose message is a traceback through the program
+        except RuntimeError as error:  # their message is a traceback through the program
             shapes = ", ".join(sorted({str(list(tensor.shape)) for tensor in values}))
             lines = [line for line in str(error).splitlines() if line.strip()] or ["unknown reason"]
             raise InputError(
@@ -189,7 +189,7 @@ def _load(path: str | os.PathLike[str]) -> tuple[Any, torch.dtype, str]:
                     f"{str(path)!r} is not a TorchScript file, which torch.jit.save writes: if it holds weights or a "
                     "module (torch.save), load it in Python and give TorchSystem the module"
                 )
-            if (member := archive.testzip()) is not None:  # PyTorch itself compares no checksums
+            if (member := archive.testzip()) is not None:  # PyTorch does not check checksums
                 raise ValueError(f"the checksum of {member} differs")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that TorchScript is deprecated

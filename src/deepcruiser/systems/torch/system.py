@@ -105,7 +105,7 @@ class TorchSystem(Adapter):
         named = (choice.name, choice.kind, choice.part, choice.layers, choice.direction)
         yield repr((type(self.net).__qualname__, *named)).encode()
         for name, tensor in sorted(self.net.state_dict().items()):
-            if isinstance(tensor, Tensor):  # modules may save other things too, in no fixed form
+            if isinstance(tensor, Tensor):  # modules may also save other things, in any form
                 plain = tensor.dequantize() if tensor.is_quantized else tensor
                 yield f"\n{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode()
                 yield plain.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
@@ -127,7 +127,7 @@ class TorchSystem(Adapter):
         with recording(self.net, self._choice, padded=len(set(lengths)) > 1) as recorder:
             try:
                 output = feed(self.net, values, self._batch, batch_first=self._batch_first, device=self._device)
-            except Exception as error:  # the network's own; a note says which inputs it happened on
+            except Exception as error:  # raised by the network; a note names the inputs
                 shapes = ", ".join(sorted({str(tuple(tensor.shape)) for tensor in values}))
                 error.add_note(f"while {self!r} ran inputs of {shapes}: does features= return what the network reads?")
                 raise
@@ -145,9 +145,9 @@ class TorchSystem(Adapter):
             recorder.last_states,
             to_numpy=self._transcribe is None,
         )
-        # The traces first: they are ready while a device still computes, and the output has to wait for it.
+        # The traces first: they are ready while the device still computes, and the output has to wait.
         traces = [Trace(states[: n + 1], inputs[:n]) for (states, inputs), n in zip(recorded.rows, steps, strict=True)]
-        if self._classes and isinstance(output, Tensor):  # all at once: each answer is made of them, and its doubt
+        if self._classes and isinstance(output, Tensor):  # all at once: they determine each answer and its doubt
             output = output.cpu()
         return list(zip(split(output), traces, strict=True))
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from deepcruiser.features import LogMel
 
-#: What the network writes, in the order of its outputs; the blank of CTC comes behind them.
+#: The symbols of the network, in the order of its outputs; the blank of CTC comes last.
 ALPHABET = " abcdefghijklmnopqrstuvwxyz'"
 BLANK = len(ALPHABET)
 RATE = 16_000
@@ -20,9 +20,9 @@ MEL = LogMel(
     rate=RATE, taper="hann-symmetric", padding="zeros", bins=80, low_hz=20, high_hz=7_600, floor=0, offset=3e-5
 )
 
-#: Every recording is brought to this root mean square first.
+#: Every recording is scaled to this root mean square first.
 LOUDNESS = 0.05
-#: So many quiet 10 ms frames follow every recording: a letter is often written some time after it was heard.
+#: Number of quiet 10 ms frames after every recording, because a letter is often written late.
 TRAIL = 30
 #: 10 ms frames in one step of the LSTMs.
 STRIDE = 3

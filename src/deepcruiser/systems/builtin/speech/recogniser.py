@@ -23,7 +23,7 @@ from deepcruiser.systems.builtin.speech.network import ALPHABET, BLANK, RATE, Re
 from deepcruiser.systems.torch.system import TorchSystem
 from deepcruiser.trace import Run
 
-#: Samples in a batch, padding counted in: ten minutes of sound at a time keep the memory small.
+#: The maximum number of samples in a batch, with padding: ten minutes of sound.
 MOST_SAMPLES = 600 * RATE
 
 LETTERS_ONLY = (
