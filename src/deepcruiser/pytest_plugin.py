@@ -29,9 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Run the regression suite in this folder, which `deepcruiser export --suite` wrote; repeatable.",
     )
     group.addoption(
-        "--deepcruiser-system",
-        metavar="FILE.py:NAME",
-        help="Run this system instead of the one that the suite names.",
+        "--deepcruiser-system", metavar="FILE.py:NAME", help="Run this system instead of the one that the suite names."
     )
 
 

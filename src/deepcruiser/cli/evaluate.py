@@ -46,10 +46,7 @@ campaign_options = options.together(
     ),
     click.option("--campaigns", default=5, show_default=True, help="Number of campaigns of each kind."),
     click.option(
-        "--base",
-        default=20,
-        show_default=True,
-        help="Number of partitions of the grid for results that use only one.",
+        "--base", default=20, show_default=True, help="Number of partitions of the grid for results that use only one."
     ),
 )
 

@@ -98,7 +98,7 @@ def as_text(figures: dict[str, Any]) -> str:
     """The figures of a campaign as text."""
     lines = [
         f"{figures['runs']:,} runs in {duration(figures['seconds'])} ({rate(figures['runs'], figures['seconds'])}), "
-        f"guide: {figures['guide']}; stopped: {figures['stopped']}",
+        f"guide: {figures['guide']}; stopped: {figures['stopped']}"
     ]
     if figures["coverage"]:
         lines.append(f"{'coverage':14} {'start':>8} {'queue':>8} {'all runs':>8}")

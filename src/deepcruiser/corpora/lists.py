@@ -11,14 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deepcruiser.corpora.corpus import (
-    FILE_COLUMNS,
-    INPUT_COLUMNS,
-    INPUT_SUFFIXES,
-    LABEL_COLUMNS,
-    TEXT_COLUMNS,
-    Sample,
-)
+from deepcruiser.corpora.corpus import FILE_COLUMNS, INPUT_COLUMNS, INPUT_SUFFIXES, LABEL_COLUMNS, TEXT_COLUMNS, Sample
 from deepcruiser.errors import FileError
 from deepcruiser.files.csv_cells import text_of
 from deepcruiser.files.reading import check_bytes, open_regular

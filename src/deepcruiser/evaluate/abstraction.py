@@ -90,12 +90,7 @@ def _similarities(model: AbstractModel, seed_families: Sequence[Family], again: 
     same = [group[0].similarity(other)["states"] for group, other in zip(groups, repeated, strict=True)]
     near = [group[0].similarity(mutant)["states"] for group in groups for mutant in group[1:]]
     far = [one[0].similarity(other[0])["states"] for one, other in pairwise([*groups, groups[0]])]
-    return {
-        "again": _mean(same),
-        "mutants": _mean(near),
-        "another": _mean(far),
-        "told apart": superiority(near, far),
-    }
+    return {"again": _mean(same), "mutants": _mean(near), "another": _mean(far), "told apart": superiority(near, far)}
 
 
 def _visited(

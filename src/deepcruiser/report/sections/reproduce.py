@@ -49,12 +49,5 @@ def _worst(data: Data) -> str:
 
 
 REPRODUCE = Section(
-    "reproduce",
-    "Reproduce",
-    _data,
-    page_data=_page_data,
-    text=_text,
-    markdown=_markdown,
-    shown=runs_known,
-    live=False,
+    "reproduce", "Reproduce", _data, page_data=_page_data, text=_text, markdown=_markdown, shown=runs_known, live=False
 )

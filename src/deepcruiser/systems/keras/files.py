@@ -75,10 +75,7 @@ def _from_hdf5(file: Path, output: str | None, custom: Mapping[str, Any], truste
             raise FileError(
                 f"it was written by Keras {version}, which is too old: open it with Keras 2, and save it again"
             )
-        graph = Graph(
-            json.loads(_text(described)),
-            LayerMaker(version=version, custom_objects=custom, trusted=trusted),
-        )
+        graph = Graph(json.loads(_text(described)), LayerMaker(version=version, custom_objects=custom, trusted=trusted))
         network = graph.network(output)
         for layer in network.layers:
             if not layer.weights:

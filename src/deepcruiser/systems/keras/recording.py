@@ -17,14 +17,7 @@ from torch import Tensor
 
 from deepcruiser.errors import InputError
 from deepcruiser.systems.keras.layers import import_keras
-from deepcruiser.systems.state_choice import (
-    Direction,
-    Layer,
-    Part,
-    check_direction,
-    check_layers,
-    check_part,
-)
+from deepcruiser.systems.state_choice import Direction, Layer, Part, check_direction, check_layers, check_part
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,7 @@ class ModuleChoice:
 
 
 def choose_module(
-    net: nn.Module,
-    state: str | None,
-    *,
-    part: Part,
-    layer: Layer,
-    direction: Direction | None,
-    batch_first: bool,
+    net: nn.Module, state: str | None, *, part: Part, layer: Layer, direction: Direction | None, batch_first: bool
 ) -> ModuleChoice:
     """Find the module called `state`, or the last recurrent one, and check that it has the part asked for."""
     name = _last_recurrent(net) if state is None else state

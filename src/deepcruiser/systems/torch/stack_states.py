@@ -20,12 +20,7 @@ from torch.nn.utils.rnn import PackedSequence
 from deepcruiser.errors import InputError
 from deepcruiser.systems.torch.module_choice import ModuleChoice
 
-_LAYER: dict[str, Any] = {
-    "LSTM": torch.lstm,
-    "GRU": torch.gru,
-    "RNN_TANH": torch.rnn_tanh,
-    "RNN_RELU": torch.rnn_relu,
-}
+_LAYER: dict[str, Any] = {"LSTM": torch.lstm, "GRU": torch.gru, "RNN_TANH": torch.rnn_tanh, "RNN_RELU": torch.rnn_relu}
 
 
 @dataclass(frozen=True)
