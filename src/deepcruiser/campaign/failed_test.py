@@ -61,19 +61,9 @@ class FailedTest:
         """The failing test of an event; its parent is a test of the queue."""
         recipe = (*parent.recipe, *event.changes)
         reference = parent.reference if event.reference is None else event.reference
-        judged = (
-            event.reason,
-            reference,
-            parent.reference,
-            event.output,
-            event.score,
-            event.doubt,
-            event.digest,
-            event.visits,
-        )
-        return cls(
-            event.number, parent.seed, parent.position, recipe, *judged, parent.seed_output, record, len(event.changes)
-        )
+        seed = event.number, parent.seed, parent.position
+        judged = event.reason, reference, parent.reference, event.output, event.score, event.doubt
+        return cls(*seed, recipe, *judged, event.digest, event.visits, parent.seed_output, record, len(event.changes))
 
     def __str__(self) -> str:
         steps = " -> ".join(map(str, self.recipe))

@@ -114,15 +114,6 @@ def spec_from(
     *,
     system: str,
     data: str | None = None,
-    wer_above: float | None = None,
-    cer_above: float | None = None,
-    disagreement: bool = False,
-    spans_below: float | None = None,
-    tolerance: str | None = None,
-    sdr_below: float | None = None,
-    keywords: str | None = None,
-    oracle: str | None = None,
-    against_system: str | None = None,
     against: str | None = None,
     normalise: str = ",".join(NORMALISE),
     transformations: str | None = None,
@@ -131,21 +122,16 @@ def spec_from(
     mutations: str | None = None,
     limit_seconds: float = 60.0,
     no_validity: bool = False,
-    **fields: Any,
+    **others: Any,
 ) -> CampaignSpec:
-    """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given."""
+    """The spec that options describe; a built-in system brings its own seeds and mutations unless others are given.
+
+    `others` are the options that choose an oracle, and fields of the spec.
+    """
     if builtin.is_built_in(system):
         data, mutations = data or system, mutations or builtin.own_mutations(system)
-    limits = {
-        "wer_above": wer_above,
-        "cer_above": cer_above,
-        "spans_below": spans_below,
-        "tolerance": tolerance,
-        "sdr_below": sdr_below,
-        "keywords": keywords,
-        "disagreement": disagreement or None,
-        "oracle": oracle,
-    }
+    limits = {option: others.pop(option, None) for option in (*(name for _, name, _ in ORACLES), "oracle")}
+    limits["disagreement"] = limits["disagreement"] or None  # a flag
     chosen = None
     if mutations is None or mutations in NAMED_MUTATIONS:
         chosen = _chosen(mutations or "sound", transformations, noise, ranges)
@@ -159,12 +145,11 @@ def spec_from(
         data=data,
         mutations_source=mutations,
         oracle=_oracle(limits, against, normalise),
-        oracle_source=oracle,
-        against_system=against_system,
+        oracle_source=limits["oracle"],
         mutations=mutations_component(chosen or Mutations()),
         limit_seconds=limit_seconds or None,
         validity=not no_validity,
-        **fields,
+        **others,
     )
 
 
