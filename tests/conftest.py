@@ -29,7 +29,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of speech and models that may lie beside the project."""
+    """The folder of speech and models next to the project, if there is one."""
     if not SHARED.is_dir():
         pytest.skip("there is no folder 'shared' with speech and models beside the project")
     return SHARED
@@ -38,7 +38,7 @@ def shared() -> Path:
 def walks(
     rng: np.random.Generator, count: int, *, size: int = 4, input_size: int = 2, scale: float = 1.0
 ) -> list[dc.Trace]:
-    """Random walks of 0 to 12 steps that begin at zero: traces that come back to where they were."""
+    """Random walks of 0 to 12 steps that begin at zero: traces that return to earlier states."""
     traces = []
     for _ in range(count):
         steps = int(rng.integers(0, 13))

@@ -1,4 +1,4 @@
-"""Who may import whom, what is public, and what must never be in the package."""
+"""The import rules, the public names, and what must never be in the package."""
 
 from __future__ import annotations
 

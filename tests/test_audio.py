@@ -1,4 +1,4 @@
-"""Audio: the value itself, resampling, and reading what people have."""
+"""Audio: the value, resampling, and reading files of many kinds."""
 
 from __future__ import annotations
 

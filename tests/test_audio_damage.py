@@ -1,4 +1,4 @@
-"""Audio files that cannot be read: each a clear error, and nothing but that."""
+"""Audio files that cannot be read: each is a clear error."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_damaged(tmp_path: Path, name: str, subtype: str | None) -> None:
 
 @pytest.mark.parametrize(("high", "low"), [(0, 1001), (0, 2**20), (0x0F, 0xFFFFFFFF)])
 def test_a_flac_cut_between_two_frames(tmp_path: Path, high: int, low: int) -> None:
-    """And a claim of 68 billion samples is not allocated."""
+    """A claimed length of 68 billion samples is not allocated."""
     flac_with_length(tmp_path / "a.flac", noise(1000), high, low)
     fails(tmp_path / "a.flac", f"it is cut short, with 1000 samples out of {(high << 32) + low}")
 

@@ -1,4 +1,4 @@
-"""Audio is written whole or not at all, and reads as it was written."""
+"""Audio is written completely or not at all, and reads back unchanged."""
 
 from __future__ import annotations
 

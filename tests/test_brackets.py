@@ -62,7 +62,7 @@ def test_nesting_is_that_of_the_deepest_prefix(text: str) -> None:
 
 @given(any_text)
 def test_what_is_due_is_what_can_follow(text: str) -> None:
-    """After a text that can still be mended, a closing bracket may follow just when it is due."""
+    """After a text that can still be completed, exactly the closing bracket that is due may follow."""
     can_be_mended = not text or brackets.due(text)[-1] != "!"
     for closing in brackets.PAIRS.values():
         may_follow = can_be_mended and bool(text) and brackets.due(text)[-1] == closing

@@ -200,7 +200,7 @@ def test_states_are_counted_as_plain_sets_count_them(tmp_path: Path) -> None:
 
 
 def test_rarity_counts_the_runs_that_passed(tmp_path: Path) -> None:
-    """It prefers, by the product of its three factors, what a plain count of the events says."""
+    """Its preferences follow from the product of three factors, computed from a plain count of the events."""
     campaign = toy.campaign(tmp_path, runs=160)
     events = campaign.events
     rarity, counts = Rarity(), np.zeros(len(toy.model().states), np.int64)

@@ -129,7 +129,7 @@ def test_settings_of_another_shape_are_a_clear_error(tmp_path: Path, key: str, v
 
 
 def test_damage_anywhere_is_a_clear_error_or_is_told(tmp_path: Path) -> None:
-    """Sixty-four bytes at a time, all over the file: never another error than ours, and never a run too many."""
+    """64 bytes at a time, all over the file: only our errors, and never an extra run."""
     whole = toy.campaign(tmp_path / "whole", runs=256)
     data = (tmp_path / "whole" / "campaign.db").read_bytes()
     result = Counter[str]()

@@ -1,4 +1,4 @@
-"""Systems that crash, hang or answer with what is no number; seeds and mutants that are none."""
+"""Systems that crash, hang or answer with NaN; seeds and mutants that cannot be used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEEDS = [toy.Text(f"t{i}", text.replace(BAD, "ab")) for i, text in enumerate(toy
 
 
 class Weak(toy.Reader):
-    """Does something else with texts that hold the bad part."""
+    """Misbehaves on texts that contain the bad part."""
 
     def __init__(self, bad: Callable[[dc.Run], dc.Run], *, part: str = BAD) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def test_problems_are_failures_of_their_own_kinds_that_replay(tmp_path: Path, pr
 
 
 def test_the_same_campaign_whatever_the_others_of_a_batch_do(tmp_path: Path) -> None:
-    """A crash lets its batch run again, one by one; so events do not depend on who is in a batch with whom."""
+    """After a crash, the inputs of the batch run one by one, so events do not depend on how batches are formed."""
     # A scheduler that does not learn from how a test failed.
     toy.campaign(tmp_path / "weak", SEEDS, system=Weak(crash), select="rarity")
     toy.campaign(tmp_path / "wrong", SEEDS, system=Weak(lambda run: replace(run, output="none")), select="rarity")
@@ -146,7 +146,7 @@ class Unreadable(toy.Text):
 
 
 def mixed() -> list[toy.Text]:
-    """Seeds of which some cannot be used, each for another reason."""
+    """Seeds of which some cannot be used, for different reasons."""
     known = {seed.id: run.output for seed, run in zip(SEEDS, toy.Reader().run([s.value for s in SEEDS]), strict=True)}
     labelled = [replace(seed, text=known[seed.id]) for seed in SEEDS]
     wrong = [replace(labelled[0], id="wrong", text={"high": "low", "low": "high"}[known["t0"]])]

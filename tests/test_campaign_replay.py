@@ -1,4 +1,4 @@
-"""A failing test gives the same again, bit for bit, or it is said what differs."""
+"""A replayed failing test is the same, bit for bit, or the difference is named."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ UNIFORM = Component("rarity", {"pick": "uniform"})
 
 
 def sound(seed: int) -> dc.Audio:
-    """Half a second to a second of tones and bursts of noise, one after another."""
+    """Half a second to a second of tones and bursts of noise."""
     rng = np.random.default_rng(seed)
     parts = []
     for _ in range(rng.integers(4, 7)):
@@ -215,7 +215,7 @@ def heard(scores: torch.Tensor) -> str:
 
 
 def test_every_failure_of_an_audio_campaign_gives_the_same_again(tmp_path: Path) -> None:
-    """Made in two other processes and again in this one; run in batches and again alone."""
+    """Made in two other processes and in this one; run in batches and alone."""
     system = dc.TorchSystem(Listener().eval(), "gru", features=frames, rate=RATE, batch="padded", transcribe=heard)
     sounds = [sound(i) for i in range(12)]
     model = dc.profile(system, [sound(100 + i) for i in range(30)], exact=True).abstract(12)

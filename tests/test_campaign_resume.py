@@ -49,7 +49,7 @@ def ended_after(batches: int) -> Callable[[Status], None]:
 
 
 def interrupted(folder: Path, rng: np.random.Generator, *, runs: int, batch_size: int, **options: Any) -> int:
-    """Run a campaign with many ends in between: raised from the outside, or by asking for fewer runs."""
+    """Run a campaign with many interruptions: raised from outside, or by a smaller number of runs."""
     ends = done = 0
     while done < runs:
         some = int(rng.integers(0, 5) if batch_size > 1 else rng.geometric(0.06))
@@ -140,7 +140,7 @@ def test_inputs_that_are_no_longer_at_hand_are_made_again(tmp_path: Path, monkey
 
 
 def test_the_state_after_a_resume_is_the_state_before(tmp_path: Path) -> None:
-    """Counts, queue and coverages, down to what the strategies look at."""
+    """Counts, queue and coverages, including everything that the strategies use."""
     seen: list[dict[str, Any]] = []
 
     def watch(status: Status) -> None:

@@ -1,4 +1,4 @@
-"""When a campaign ends, and that it says so."""
+"""When a campaign stops, and the reason that it gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A campaign's folder: who may use it, what it refuses, and what becomes of damage."""
+"""A campaign's folder: who may use it, what it refuses, and how damage is handled."""
 
 from __future__ import annotations
 
@@ -337,7 +337,7 @@ def test_failing_inputs_of_other_kinds_are_saved_too(tmp_path: Path, value: Any)
 
 
 def test_looking_at_a_campaign_runs_nothing_that_its_folder_names(tmp_path: Path) -> None:
-    """As docs/security.md promises; `replay` loads it, which shows that the folder is one that works."""
+    """As docs/security.md promises; `replay` loads it, so the folder itself works."""
     folder, ran = tmp_path / "run", tmp_path / "ran"
     toy.campaign(folder)
     (folder / "evil.py").write_text(f"import os\nos.mkdir({str(ran)!r})\n")

@@ -1,4 +1,4 @@
-"""A profile that was interrupted goes on where it stopped, and is the one that was never interrupted."""
+"""An interrupted profile resumes where it stopped, and equals one that was not interrupted."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def source(number: int) -> Source:
 
 @pytest.mark.parametrize("exact", [False, True])
 def test_interrupted_again_and_again(tmp_path: Path, exact: bool) -> None:
-    """After as many batches as make a window and a little more, in the first pass and in the second."""
+    """After slightly more batches than a window, in the first and in the second pass."""
     data, part = toy.texts(200, longest=12), tmp_path / "a.part"
     options = {**OPTIONS, **({"exact": True, "pca_share": None} if exact else {})}
     whole = dc.profile(toy.Reader(), data, **options)

@@ -28,7 +28,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user works in it; what is written goes elsewhere, as to another disk."""
+    """The user's working folder; output goes elsewhere, as to another disk."""
     monkeypatch.chdir(made)
     return tmp_path
 

@@ -100,7 +100,7 @@ def test_language_model_weighs_every_word_and_the_end(
 ) -> None:
     steps = random_steps(seed, length)
     model = dc.read_language_model(TINY)
-    words = ["a", "bb", "ba"] if other else None  # two of them unknown to the model
+    words = ["a", "bb", "ba"] if other else None  # two of them are unknown to the model
     values = {
         text: math.log(p) + alpha * math.log(10) * log_of_text(text) + beta * len(text.split())
         for text, p in every_text(steps, words or WORDS).items()
@@ -209,7 +209,7 @@ def test_blank_in_front() -> None:
 @needs_beam_search
 @pytest.mark.parametrize("blank", [0, 2, -1])
 def test_beam_and_greedy_agree_on_certain_steps(blank: int) -> None:
-    """Where every step is all but certain there is one text to find, of any length; with known words, that text."""
+    """If every step is nearly certain, there is one text to find, of any length; with known words, that text."""
     rng = np.random.default_rng(0)
     best = rng.integers(0, 4, 200)
     steps = np.log(np.eye(4)[best] * 0.9996 + 1e-4)

@@ -32,7 +32,7 @@ def profile() -> dc.Corpus:
 
 
 def voices(corpus: dc.Corpus) -> Counter[str]:
-    """The voices that the file names tell, and how often."""
+    """The voices in the file names, with their counts."""
     return Counter(re.sub(r"-\d{3}$", "", sample.id) for sample in corpus)
 
 

@@ -1,4 +1,4 @@
-"""The documentation, run: every Python block and every command of the README and of docs/, in the order of reading.
+"""Runs every Python block and every command of the README and of docs/, in reading order.
 
 The blocks of one file share a namespace and a working folder, in which lies what the examples take for granted: a
 recogniser, some speech, and the README's asr.py. A Python block that begins with a comment such as `# asr.py` is also
@@ -86,7 +86,7 @@ net = Recogniser()
 
 @dataclass(frozen=True)
 class Block:
-    """What stands between two fences."""
+    """The text between two fences."""
 
     language: str
     line: int

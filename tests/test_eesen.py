@@ -133,7 +133,7 @@ def test_nnet1_networks_are_read_for_their_states(tmp_path: Path, kind: str) -> 
             np.testing.assert_allclose(run.traced.states[1:], expected_states(passes, 0, part, "both"), atol=1e-5)
             np.testing.assert_allclose(run.output, output, atol=1e-5)
     assert "nnet1: scores of HMM states, no texts" in repr(system)
-    assert len(set(np.abs(run.traced.states).max(1).round(6))) < len(run.traced.states)  # the clipping bites
+    assert len(set(np.abs(run.traced.states).max(1).round(6))) < len(run.traced.states)  # the clipping takes effect
     with pytest.raises(dc.InputError, match="outputs for states of hidden Markov models and not for units: leave out"):
         dc.EesenSystem(path, units=write_units(tmp_path / "units.txt"))
     with pytest.raises(dc.InputError, match="EESEN has no projected LSTM"):

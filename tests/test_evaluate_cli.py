@@ -112,7 +112,7 @@ def test_the_same_command_gives_the_same_files(sounds: Path) -> None:
 
 
 def test_ctrl_c_and_on(sounds: Path) -> None:
-    """Two processes at work are interrupted, and the same command goes on from there."""
+    """Two working processes are interrupted, and the same command continues from there."""
     options = "--system evaluated.py:system --data test --train train --seeds 12 --mutants 120 --jobs 2 -o stopped"
     command = [sys.executable, "-m", "deepcruiser", "evaluate", "rq1", *options.split()]
     with subprocess.Popen(command, cwd=sounds, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:

@@ -1,4 +1,4 @@
-"""The questions on a small network, 10 seeds with 10 mutants each, against what one computes the long way."""
+"""The questions on a small network, 10 seeds with 10 mutants each, against slow computations."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_rq3_compares_with_both_baselines(folder: Path) -> None:
         if row["guide"] == "itself":
             assert row["queue"] == row["all runs"]
         else:
-            assert 0.1 <= row["p (guided against it)"] <= 1  # three against three cannot be surer than 2 in 20
+            assert 0.1 <= row["p (guided against it)"] <= 1  # the smallest p-value of three against three is 2 in 20
         if row["guide"] == "none":
             assert row["queue"].high == row["start"]
     assert len(answer.data.rows) == 5 * 3 * len({(a["guide"], a["criterion"], a["partitions"], a["select"], a["pick"])

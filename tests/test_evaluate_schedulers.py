@@ -38,7 +38,7 @@ def result(folder: Path) -> Campaigns:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm(values: list[float]) -> None:
-    """By its definition: the i-th least, times how many are left, and never below the one before."""
+    """By its definition: the i-th smallest times the number left, and never below the one before."""
     order = np.argsort(values, kind="stable")
     plain = [min(1.0, (len(values) - i) * values[at]) for i, at in enumerate(order)]
     expected = np.empty(len(values))

@@ -1,4 +1,4 @@
-"""The Jaccard index of runs, on traces whose cells one can count."""
+"""The Jaccard index of runs, on traces with few cells."""
 
 from __future__ import annotations
 

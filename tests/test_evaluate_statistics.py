@@ -49,7 +49,7 @@ def test_residuals_without_groups_are_the_deviation_from_the_mean() -> None:
 
 
 def test_whole_seeds_are_drawn_again() -> None:
-    """Ten copies of every case are no more evidence than the case: the interval stays as wide, and does not shrink."""
+    """Ten copies of every case are not more evidence: the interval stays as wide."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=30)
     y = x + rng.normal(size=30)

@@ -63,7 +63,7 @@ class Crashing(toy.Reader):
 
 
 class Dying(toy.Reader):
-    """Takes its process with it."""
+    """Kills its process."""
 
     def run(self, batch: Sequence[str]) -> list[dc.Run]:
         os._exit(3)

@@ -25,7 +25,7 @@ from tests.support import toy
 
 @dataclass(frozen=True)
 class Deadly:
-    """A transformation that takes its process with it, if that is not the test's own."""
+    """A transformation that kills its process, unless that is the test's own."""
 
     test: int
 
@@ -146,7 +146,7 @@ def test_ten_kills() -> None:
 
 
 def test_nothing_waits_for_workers_that_are_not_needed(tmp_path: Path) -> None:
-    """Ended in the middle, with mutants ahead under way: they are dropped, and made again when it goes on."""
+    """Stopped in the middle, with mutants in progress: they are dropped, and made again after resuming."""
 
     def watch(status: Status) -> None:
         if status.state.runs == 16:

@@ -1,4 +1,4 @@
-"""How commands end: one line and a status of its own for each kind of error, and nothing that a terminal obeys."""
+"""How commands end: one line and a separate status for each kind of error, and no control characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Front ends: against the same formulas in loops, and against the libraries whose presets they imitate."""
+"""Front ends, compared with the same formulas in loops and with the libraries whose presets they imitate."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FRONT_ENDS = (
 
 
 def speech(seed: int = 0, samples: int = 9000) -> Any:
-    """A tone that rises, hiss, and a pause: what makes logarithms large and small."""
+    """A rising tone, hiss, and a pause, for large and small logarithms."""
     rng = np.random.default_rng(seed)
     t = np.arange(samples) / 16000
     sound = 0.3 * np.sin(2 * np.pi * (300 + 900 * t) * t) + 0.01 * rng.standard_normal(samples)

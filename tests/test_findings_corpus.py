@@ -47,7 +47,7 @@ def test_what_a_list_says_of_each_test(record: CampaignRecord, tmp_path: Path) -
 
 @pytest.mark.parametrize("manifest", sorted(MANIFESTS))
 def test_failing_tests_to_train_on(manifest: str, tmp_path: Path) -> None:
-    """Sounds, which every form is read back as, with the texts that they should have."""
+    """Sounds and their texts, as every form must read back."""
     record = _sounds(tmp_path / "run")
     assert len(record.failed) > 3
     count = export_failures(tmp_path / "train", record, manifest=manifest)
@@ -60,7 +60,7 @@ def test_failing_tests_to_train_on(manifest: str, tmp_path: Path) -> None:
 
 def _sounds(folder: Path) -> CampaignRecord:
     class Deaf:
-        """Hears nothing of what is soft."""
+        """Does not hear soft sounds."""
 
         def run(self, batch: Sequence[dc.Audio]) -> list[dc.Run]:
             return [dc.Run("open, the door" if audio.rms > 0.25 else "") for audio in batch]

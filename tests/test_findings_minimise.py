@@ -22,7 +22,7 @@ sets = st.lists(st.frozensets(st.integers(0, 15), max_size=8), max_size=14)
 
 
 def plain_greedy(tests: list[frozenset[int]]) -> list[int]:
-    """Always the test that adds most, the first of them, until nothing is added."""
+    """Always the first test that adds most, until nothing is added."""
     covered: set[int] = set()
     chosen: list[int] = []
     while True:

@@ -20,7 +20,7 @@ from tests.support.toy import Reader, Text, model, texts
 
 
 class Unsure(Reader):
-    """A reader that is the less sure of a text the longer it is."""
+    """A reader with more doubt for longer texts."""
 
     def run(self, batch: Sequence[str]) -> list[dc.Run]:
         return [

@@ -40,7 +40,7 @@ def found(recipe: Recipe, fails: Callable[[Recipe], bool]) -> tuple[Recipe, Any,
 
 
 def check(recipe: Recipe, thresholds: Any, fails: Callable[[Recipe], bool]) -> None:
-    """What a shrunk recipe promises, by trying."""
+    """The promises of a shrunk recipe, checked by trying."""
     assert fails(recipe)
     for step in range(len(recipe)):
         shorter = recipe[:step] + recipe[step + 1 :]

@@ -199,7 +199,7 @@ def test_a_stateful_network_starts_afresh_and_reads_on(
     path = write(tmp_path / "net.h5", sequential([layer]), {"one": weights})
     inputs = sequences(rng, 8, 8, 6)
     system = dc.KerasSystem(path)
-    for _ in range(2):  # what it kept from the first time must not matter
+    for _ in range(2):  # what it stored the first time must not matter
         for run, x in zip(system.run(inputs), inputs, strict=True):
             h, _ = states("GRU", weights, x, layer["config"])
             assert close(run.traced.states, h)

@@ -1,4 +1,4 @@
-"""Files of Keras: what is in them is never run, and what cannot be used is said."""
+"""Files of Keras: their code is never run, and errors name what cannot be used."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_it_works_without_a_model_and_with_changes_of_the_users_own(tmp_path: Pa
 
 
 class Weak:
-    """Hears noise as a wrong word on one seed in two, and tells by its doubt how near it is to that."""
+    """Hears noise as a wrong word on every second seed; its doubt says how near it is to that."""
 
     state_name = fingerprint = "weak"
 
@@ -179,7 +179,7 @@ def sounds() -> list[Any]:
 
 
 def test_it_finds_the_change_that_fails_and_avoids_what_the_gate_rejects(tmp_path: Path) -> None:
-    """White noise alone makes the system fail, on every second seed; the gate rejects nearly all of its loud end."""
+    """Only white noise makes the system fail, on every second seed; the gate rejects nearly all loud noise."""
     mutations = dc.Mutations.sound(["AddWhiteNoise", "ChangeVolume", "LowPassFilter", "Trim"])
     options: dict[str, Any] = {"oracle": dc.Disagreement(), "mutations": mutations, "guide": "none", "workers": 0}
     noisy, outcomes = {}, {}

@@ -149,7 +149,7 @@ def test_where_inputs_are_sounds_the_alarm_says_the_seconds() -> None:
 
 
 class Doubtful(Reader):
-    """Doubts its answer more, the longer the text."""
+    """Has more doubt for longer texts."""
 
     def run(self, batch: Any) -> list[dc.Run]:
         return [

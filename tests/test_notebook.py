@@ -1,4 +1,4 @@
-"""What notebooks show of results, and the notebooks of examples/, run cell by cell."""
+"""How results look in notebooks, and the notebooks of examples/, run cell by cell."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drawn_nowhere() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["texts", "speech"])
 def test_a_notebook_runs(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every cell, and what it shows: the value of its last line, unless that ends with a semicolon."""
+    """Every cell and its output: the value of its last line, unless that ends with a semicolon."""
     pytest.importorskip("pandas")
     monkeypatch.syspath_prepend(EXAMPLES)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

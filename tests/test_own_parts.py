@@ -1,4 +1,4 @@
-"""Parts of one's own: a sixth criterion, an oracle, an executor, each defined here and nowhere else."""
+"""A user's own parts: a sixth criterion, an oracle and an executor, each defined here and nowhere else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RareStates = dc.Criterion(
 
 
 def plain_share(texts: Sequence[str]) -> float:
-    """The same with a set."""
+    """The same, computed with a set."""
     model, reader = toy.model(), toy.Reader()
     visited = {state for run in reader.run(texts) for state in model.visits(run.traced).states.tolist()}
     return len(visited & set(rare(model).tolist())) / len(rare(model))
@@ -90,7 +90,7 @@ def test_an_oracle_of_ones_own_judges_a_campaign_that_is_resumed(tmp_path: Path)
 
 
 class LateExecutor(dc.Executor):
-    """Executes a batch the other way round, mutant by mutant, and counts."""
+    """Executes the mutants of a batch in reverse order, one by one, and counts them."""
 
     def __init__(self, local: LocalExecutor) -> None:
         self._local = local

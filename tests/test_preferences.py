@@ -1,4 +1,4 @@
-"""What a campaign came to prefer, against a plain count, in the report and in the summary."""
+"""The preferences of a campaign, compared with a plain count, in the report and in the summary."""
 
 from __future__ import annotations
 

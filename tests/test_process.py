@@ -350,7 +350,7 @@ def test_the_example(tmp_path: Path) -> None:
 
 
 def test_a_crash_that_does_not_repeat_is_a_finding_of_its_own(tmp_path: Path) -> None:
-    """A program that dies on every 25th input it gets, whatever that is."""
+    """A program that dies on every 25th input."""
     script = tmp_path / "tired.py"
     script.write_text(
         PROGRAM.replace("for line in sys.stdin:", "for number, line in enumerate(sys.stdin, 1):")
@@ -412,7 +412,7 @@ def test_a_system_that_swallows_what_ends_it_is_timed_out_all_the_same(caught: s
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="timers are those of POSIX")
 def test_a_time_limit_that_ends_as_the_answer_comes_leaves_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The alarm may come in the very call that stops it; a timer that goes on would kill this process."""
+    """The alarm may come during the call that stops it; a timer that continues would kill this process."""
     set_timer, stops = signal.setitimer, []
 
     def setitimer(which: int, seconds: float) -> None:

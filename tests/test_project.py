@@ -1,4 +1,4 @@
-"""The project file, and the commands that write it, read it and say what there is."""
+"""The project file, and the commands that write, read and list it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that others made: what is refused before memory is taken, and what contradicts itself."""
+"""Foreign files: what is refused before memory is allocated, and contradictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report tells, against the campaign itself, and the page made of it."""
+"""The contents of a report, compared with the campaign, and its page."""
 
 from __future__ import annotations
 
@@ -357,7 +357,7 @@ def compare(campaigns: list[CampaignData]) -> dict[str, Any]:
 
 
 def test_campaigns_are_judged_against_the_first_at_equal_runs(tmp_path: Path) -> None:
-    """A longer campaign of the same seed is the shorter one, as far as that goes."""
+    """A longer campaign with the same seed begins with the shorter one."""
     for name, seed, runs in (("a", 0, 64), ("longer", 0, 96), ("other", 1, 80)):
         toy.campaign(tmp_path / name, seed=seed, runs=runs)
     a, longer, other = (str(tmp_path / name) for name in ("a", "longer", "other"))

@@ -78,7 +78,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def opened(browser: Any, pages: dict[str, Path]) -> Iterator[Callable[[str], Any]]:
-    """Opens a page; in the end nothing must have been asked for outside of it, and nothing complained of."""
+    """Opens a page; afterwards, it must have loaded nothing from outside and logged no errors."""
     browser.get_log("browser")
     browser.get_log("performance")
 

@@ -1,4 +1,4 @@
-"""What goes wrong, as the report counts it, against the runs of the campaign one by one."""
+"""The mistakes that the report counts, compared with the runs of the campaign one by one."""
 
 from __future__ import annotations
 

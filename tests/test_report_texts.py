@@ -1,4 +1,4 @@
-"""Reports as text, Markdown, JSON and XML, what they say of what is missing, and the page while a campaign runs."""
+"""Reports as text, Markdown, JSON and XML, their messages about missing parts, and the live page."""
 
 from __future__ import annotations
 

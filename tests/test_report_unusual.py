@@ -21,7 +21,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> CampaignRecord:
 
 
 def shares(record: CampaignRecord) -> dict[str, list[float]]:
-    """Of seeds, passing and failing runs, from their inputs, which are run again."""
+    """For seeds, passing and failing runs, computed by running their inputs again."""
     system, model = toy.Reader(), toy.model()
     inputs = {seed.id: seed.input for seed in toy.seeds()}
     result: dict[str, list[float]] = {"seeds": [], "passing runs": [], "failing runs": []}

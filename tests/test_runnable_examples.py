@@ -106,7 +106,7 @@ def test_the_command_line_assumes_no_sound(
 
 @pytest.mark.parametrize("mutations", [None, dc.Mutations.series()], ids=["of sound", "of series"])
 def test_mutations_that_do_not_fit_the_inputs_are_refused(mutations: Any, tmp_path: Path) -> None:
-    """Not a campaign without failing tests, of which no mutant could be made."""
+    """A campaign in which no mutant could be made must not look like one without failing tests."""
     system, texts = dc.load_system("brackets"), ["()[]" * 4, "(()" * 4]
     model = dc.profile(system, texts).abstract(partitions=5)
     with pytest.raises(dc.InputError, match=r"no transformation can be applied to an input of the type str .*--mutat"):

@@ -1,4 +1,4 @@
-"""Traces of several segments: no transition at a seam, in profiles, coverage, transducers and monitors."""
+"""Traces with several segments: no transition between segments in profiles, coverage, transducers and monitors."""
 
 from __future__ import annotations
 

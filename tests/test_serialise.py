@@ -1,4 +1,4 @@
-"""What a database holds of visits, answers, references and inputs, and that it comes back."""
+"""How a database stores visits, answers, references and inputs, and that they read back unchanged."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_digests_are_the_same_just_for_the_same(one: Any, other: Any) -> None:
 
 
 def test_digests_of_large_and_of_strange_inputs() -> None:
-    """Their repr is cut short, or tells where they are in memory."""
+    """Their repr is shortened, or contains an address."""
     large = np.zeros(5000, np.float32)
     changed = large.copy()
     changed[2500] = 1e-6

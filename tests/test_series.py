@@ -1,4 +1,4 @@
-"""Changes of numeric series: what holds for all of them, what each does, and the gate."""
+"""Changes of numeric series: properties of all of them, the effect of each, and the gate."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_time_warp_stays_between_the_values_and_can_do_nothing() -> None:
 @settings(max_examples=200)
 @given(st.floats(0, 0.9), st.integers(0, 2**32 - 1), st.integers(1, 80), st.floats(0, 1))
 def test_what_is_lost_is_held(share: float, seed: int, steps: int, where: float) -> None:
-    """Step by step: a lost one repeats the one before, any other is as it was, and as many are lost as said."""
+    """Step by step: a lost value repeats the one before, others are unchanged, and their number is right."""
     line = np.arange(1, steps + 1, dtype=np.float64)
     count = min(max(round(share * steps), 1 if share else 0), steps - 1)
     for change in (DropSamples(share, seed), DropGap(where, share)):

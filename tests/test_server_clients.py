@@ -1,4 +1,4 @@
-"""Hostile clients of the live page: it goes on answering the others, and nothing reaches the campaign's terminal."""
+"""Hostile clients of the live page: it still answers others, and nothing reaches the campaign's terminal."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def status(url: str, headers: dict[str, str] | None = None) -> int:
 
 def test_idle_connections_take_a_limited_place_and_time(url: str) -> None:
     idle = [connect(url, b"GET /") for _ in range(2 * server.MOST_CONNECTIONS)]
-    closed = [connection.recv(100) for connection in idle[-4:]]  # beyond the most: closed at once
+    closed = [connection.recv(100) for connection in idle[-4:]]  # too many connections: closed at once
     assert closed == [b""] * 4
     for connection in idle:
-        assert connection.recv(10_000) == b""  # its time is over
+        assert connection.recv(10_000) == b""  # it timed out
         connection.close()
     assert status(url) == 200
 

@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds, has every page, asks no other server for anything; its drawings are true."""
+"""The documentation as a site: it builds, has all pages, loads nothing from other servers; its drawings are correct."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FETCHED = {
 
 
 class Page(HTMLParser):
-    """Everything that a page fetches, links to, and can be linked to by."""
+    """The resources, links and anchors of a page."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

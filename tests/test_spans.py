@@ -1,4 +1,4 @@
-"""Disagreement of spans, against spans laid out on a fine grid of time."""
+"""Disagreement of spans, compared with spans on a fine grid of time."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def beeps(*starts: float, length: float = 0.5, seconds: float = 5.0, rate: int =
 
 
 def heard(audio: dc.Audio) -> list[tuple[float, float]]:
-    """A detector that is right: where the level of 10 ms is more than a tenth of the greatest."""
+    """A correct detector: spans where the level of 10 ms exceeds a tenth of the greatest."""
     frame = audio.rate // 100
     levels = np.abs(audio.samples[: len(audio) // frame * frame]).reshape(-1, frame).max(1)
     return dc.spans(

@@ -1,4 +1,4 @@
-"""Running a system over data: order, batches, what cannot be read, and what stays in memory."""
+"""Running a system over data: order, batches, unreadable inputs, and memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deepcruiser.stream import Progress, in_share, stream
 
 
 class Echo:
-    """A system whose states are its inputs added up; it remembers the batches it was given."""
+    """A system whose states are sums of its inputs; it remembers its batches."""
 
     def __init__(self) -> None:
         self.batches: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""The states that TorchSystem records, against the slow and obvious: PyTorch's formulas, one step at a time."""
+"""The states that TorchSystem records, compared with PyTorch's formulas, one step at a time."""
 
 from itertools import product
 from typing import Any

@@ -1,4 +1,4 @@
-"""How inputs go through a network together in TorchSystem, what comes out, and how the network is left behind."""
+"""Batches in TorchSystem: how inputs are fed together, the outputs, and the network afterwards."""
 
 import copy
 from collections import namedtuple
@@ -118,7 +118,7 @@ def test_steps_says_where_padding_begins_behind_a_subsampling_front() -> None:
 
 
 class Deep(nn.Module):
-    """A bidirectional layer in front of the recorded one; and one behind it, which may do as it likes."""
+    """A bidirectional layer before the recorded one, and one after it, which does not matter."""
 
     def __init__(self, in_front: Any) -> None:
         super().__init__()
@@ -203,7 +203,7 @@ def test_outputs_are_split_leaf_by_leaf() -> None:
     def wrap(logits: Any, states: Any) -> Any:
         return Answer({"logits": logits, "mean": logits.mean(1)}, (states, [logits.shape[0], None]))
 
-    batch = sequences((6, 6))  # as many inputs as layers: [2, 2, 4] is split along the axis of the batch all the same
+    batch = sequences((6, 6))  # as many inputs as layers: [2, 2, 4] is still split along the axis of the batch
     net = Recogniser(wrap).eval()
     for x, run in zip(batch, TorchSystem(net).run(batch), strict=True):
         out, (h, c) = net.encoder["lstm"](x)
@@ -298,7 +298,7 @@ def fail(logits: Any, states: Any) -> None:
 def test_the_network_is_left_as_it_was_found(wrap: Any, feed: Any, choice: Any) -> None:
     net = Recogniser(wrap, bidirectional=True).eval()
     net.decoder.bias.requires_grad_(False)
-    net.decoder.register_forward_hook(lambda module, args, output: None)  # the user's own stays
+    net.decoder.register_forward_hook(lambda module, args, output: None)  # the user's own file stays
     batch = sequences()
     before = snapshot(net)
     system = TorchSystem(net, batch=feed, **choice)

@@ -32,7 +32,7 @@ class Cells(nn.Module):
         for t in range(x.shape[1]):
             state = self.cell(x[:, t], state)
             outputs.append((state[0] if is_lstm else state).clone())
-            x[:, t] = 0  # what was recorded must not care
+            x[:, t] = 0  # the recording must not depend on it
         return torch.stack(outputs, 1)
 
 
@@ -55,7 +55,7 @@ def test_cells_in_the_networks_own_loop(cell: Any, learned: bool, feed: Any) -> 
 
 
 class Streams(nn.Module):
-    """Reads its input in pieces; `between` is what it does to the state on the way from one to the next."""
+    """Reads its input in pieces; `between` changes the state between two pieces."""
 
     def __init__(self, pieces: Any, between: Any, **options: Any) -> None:
         super().__init__()

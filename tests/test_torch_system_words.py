@@ -1,4 +1,4 @@
-"""What TorchSystem says: its errors, the names of states, and fingerprints."""
+"""The messages of TorchSystem: errors, names of states, and fingerprints."""
 
 import copy
 import hashlib

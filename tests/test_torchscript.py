@@ -57,7 +57,7 @@ class Cells(nn.Module):
 
 
 class Learned(nn.Module):
-    """Starts from a state that is not zero."""
+    """Starts from a non-zero state."""
 
     def __init__(self) -> None:
         super().__init__()

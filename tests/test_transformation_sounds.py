@@ -1,4 +1,4 @@
-"""What each transformation does to the sound, measured."""
+"""The measured effect of each transformation on the sound."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_many_columns_are_taken_block_by_block() -> None:
 
 
 def plain_percussive(samples: npt.NDArray[np.float64], rate: int) -> npt.NDArray[np.float64]:
-    """The part that median filters with soft masks take out, one window after another."""
+    """The part that median filters with soft masks remove, one window after another."""
     hop = max(16, round(0.064 * rate)) // 4
     size = 4 * hop
     window = signal.get_window("hann", size)

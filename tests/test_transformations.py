@@ -1,4 +1,4 @@
-"""What holds for every transformation, whatever its parameters and whatever the sound."""
+"""Properties of every transformation, for all parameters and sounds."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STEADY = tuple(kind for kind in KINDS if kind not in (ChangeSpeed, Trim))
 
 
 def voice(seconds: float = 0.5, rate: int = 16000, *, seed: int = 0) -> np.ndarray:
-    """Harmonics that swell and fade, and some hiss: enough of speech for every transformation to have work."""
+    """Harmonics that swell and fade, and some hiss: similar enough to speech for every transformation."""
     t = np.arange(round(seconds * rate)) / rate
     tone = sum(np.sin(2 * np.pi * 140 * k * t) / k for k in range(1, 20) if 140 * k < rate / 2)
     swell = np.sin(np.pi * t / max(seconds, 1e-9)) ** 2 * (0.6 + 0.4 * np.sin(2 * np.pi * 4 * t))

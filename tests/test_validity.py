@@ -1,4 +1,4 @@
-"""The gate: what it lets through, what it stops, and why."""
+"""The validity gate: what it accepts, what it rejects, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Oracles for numbers, sounds, slots, another system's answers, and one's own from a file."""
+"""Oracles for numbers, sounds, slots, another system's answers, and a user's own from a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers that hold a system: the same campaign from any number of them, and what happens when they are lost."""
+"""Workers that hold a system: any number of them gives the same campaign; lost workers are replaced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def divide(held: int, unit: int) -> float:
 
 
 def die(held: int, unit: str) -> int:
-    """Kills the process, unless there is a file that says it has been done."""
+    """Kills the process, unless a file says that it did so before."""
     if not os.path.exists(unit):
         Path(unit).touch()
         os.kill(os.getpid(), signal.SIGKILL)
@@ -53,7 +53,7 @@ def kill(held: int, unit: int) -> None:
 
 
 class Unloadable:
-    """What another process cannot load."""
+    """An object that another process cannot load."""
 
     def __reduce__(self) -> Any:
         return fail_to_load, ()
@@ -175,7 +175,7 @@ def test_the_command_makes_everything_anew_in_its_workers(tmp_path: Path) -> Non
 
 
 def test_a_program_that_ends_while_its_workers_start_prints_nothing() -> None:
-    """What they hold is larger than a pipe, so that it is sent in part only."""
+    """Their contents are larger than a pipe, so only a part is sent at first."""
     code = "from functools import partial; from deepcruiser.workers import ProcessWorkers; from time import sleep; "
     code += "ProcessWorkers(partial(print, bytes(2_000_000)), 2, preload=['torch']); sleep(0.2)"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -183,7 +183,7 @@ def test_a_program_that_ends_while_its_workers_start_prints_nothing() -> None:
 
 
 class Hungry(toy.Reader):
-    """A reader whose worker is killed, as by a system without memory, while there is a file."""
+    """A reader whose worker is killed while a file exists, as if memory had run out."""
 
     def __init__(self, full: Path) -> None:
         super().__init__()

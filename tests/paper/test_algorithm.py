@@ -25,7 +25,7 @@ Cells = set[Any]
 
 
 class Listener:
-    """A recurrent network that hears eight bands and says a word at each change of its mind."""
+    """A recurrent network that hears eight bands and writes a word whenever its answer changes."""
 
     state_name = "h"
     fingerprint = "listener"
@@ -156,7 +156,7 @@ def recompute(
 
 @dataclass(frozen=True)
 class Case:
-    """A system, what it was trained on, seeds of which it fails some, an oracle, and what may be done to an input."""
+    """A system, its training data, seeds that it partly fails, an oracle and mutations."""
 
     system: Any
     trained: Sequence[Any]

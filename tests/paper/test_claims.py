@@ -1,4 +1,4 @@
-"""The claims that the paper makes of its criteria and of its model, and what does not follow from them.
+"""The paper's claims about its criteria and its model, and what does not follow from them.
 
 The implications are checked on every model and every test suite that can be made of the eight steps between two states
 on two inputs. Counterexamples are the smallest that there are; some have a larger one beside them that says more.
@@ -29,7 +29,7 @@ def walk(states: Sequence[float], inputs: Sequence[float]) -> dc.Trace:
 
 
 def model(traces: Sequence[dc.Trace], *, states: int, inputs: int) -> dc.AbstractModel:
-    """The model of the traces on a grid with a cell for each place and each input, whether they go there or not."""
+    """The model of the traces on a grid with a cell for each place and each input, visited or not."""
     whole = dc.Profile.of([walk([0, states - 1], [0]), walk([0, 0], [inputs - 1])], components=1)
     grid = whole.abstract(states, input_partitions=inputs)
     projected = [grid.projections.project([trace], ["-"]) for trace in traces]
@@ -64,14 +64,14 @@ def _cases() -> Iterator[Values]:
 
 
 def test_transition_coverage_subsumes_state_coverage() -> None:
-    """BTCov = 1 implies BSCov = 1, as every trace here has a step."""
+    """BTCov = 1 implies BSCov = 1, because every trace here has a step."""
     full = [case for case in every_case() if case["BTCov"] == 1]
     assert len(full) > 1000
     assert all(case["BSCov"] == 1 for case in full)
 
 
 def test_transition_coverage_says_nothing_of_states_without_a_transition() -> None:
-    """A trace of no steps visits a state, and the paper's claim needs that there is no such trace."""
+    """A trace without steps visits a state; the paper's claim holds only if there is none."""
     M = model([walk([0, 0], [A]), walk([1], [])], states=2, inputs=1)
     assert dc.BTCov(M, [walk([0, 0], [A])]) == 1
     assert dc.BSCov(M, [walk([0, 0], [A])]) == 1 / 2
@@ -85,7 +85,7 @@ def test_weighted_input_coverage_is_stronger_than_transition_and_input_coverage(
 
 
 def test_weighted_input_coverage_is_full_just_when_both_are() -> None:
-    """Since its successors are those under any input, it asks for no more than the two together."""
+    """It counts successors under any input, so it requires no more than the two together."""
     both = [case for case in every_case() if case["BTCov"] == case["ISCov"] == 1]
     assert len(both) > 1000
     assert all(case["WICov"] == pytest.approx(1) for case in both)

@@ -1,4 +1,4 @@
-"""An assault on everything that reads what others made: damaged files, hostile programs and clients, faults.
+"""An attack on all readers of foreign data: damaged files, hostile programs and clients, faults.
 
     python -m tests.quality.assault --cases 50000 --log assault.log
 
@@ -54,7 +54,7 @@ _TOKENS = (
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """Damage of a few kinds, at random places; half of it is a single bit."""
+    """A few kinds of damage at random places; half of the cases flip a single bit."""
     if rng.random() < 0.5 and data:
         at = int(rng.integers(len(data)) if rng.random() < 0.6 else rng.integers(min(len(data), 256)))
         return data[:at] + bytes([data[at] ^ 1 << int(rng.integers(8))]) + data[at + 1 :]
@@ -84,7 +84,7 @@ def mutated(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 class Case:
-    """One case: its number and what is random in it, a folder to work in, and what it has found."""
+    """One case: its number and its random numbers, a working folder, and its result."""
 
     def __init__(self, number: int, name: str, folder: Path) -> None:
         self.number, self.name, self.folder = number, name, folder
@@ -92,7 +92,7 @@ class Case:
 
 
 def judge(attack: Callable[[Case], str], case: Case) -> tuple[str, str]:
-    """The verdict on a case, and what was said."""
+    """The verdict on a case, and the message."""
     try:
         return attack(case), ""
     except dc.DeepCruiserError as error:
@@ -106,11 +106,11 @@ def judge(attack: Callable[[Case], str], case: Case) -> tuple[str, str]:
 
 
 class LostError(Exception):
-    """Something that was reported is not there."""
+    """Something that was reported is missing."""
 
 
 def schedule(cases: int) -> list[str]:
-    """Which attack each case is: the same for every number of cases, as far as it goes."""
+    """The attack of each case; it does not depend on the number of cases."""
     from tests.quality.assault_targets import ATTACKS
 
     names = sorted(ATTACKS)
@@ -119,7 +119,7 @@ def schedule(cases: int) -> list[str]:
 
 
 def work(cases: int) -> None:
-    """Run the cases whose numbers come in, in this process, and write a verdict for each."""
+    """Run the cases whose numbers are read, in this process, and write a verdict for each."""
     from tests.quality.assault_targets import ATTACKS
 
     answers = os.fdopen(os.dup(1), "w", buffering=1)
@@ -148,7 +148,7 @@ class Worker:
         self._child: subprocess.Popen[str] | None = None
 
     def run(self, number: int, name: str) -> Result:
-        """The verdict on a case; the child is started again if it has died or does not answer."""
+        """The verdict on a case; the child is restarted if it has died or does not answer."""
         if self._child is None:
             command = [sys.executable, "-m", "tests.quality.assault", "--work", "--cases", str(self._cases)]
             self._child = subprocess.Popen(
@@ -184,7 +184,7 @@ class Worker:
 def assault(
     cases: int, *, log: Path | None = None, seconds: float = float("inf"), part: tuple[int, int] = (0, 1)
 ) -> Iterator[Result]:
-    """Run all cases, or as many as the time allows; those in the log are not run again.
+    """Run all cases, or as many as the time allows; cases in the log are skipped.
 
     Of several parts, which may run side by side, only one: (1, 4) is the second of four.
     """

@@ -91,7 +91,7 @@ ANSWERS: tuple[Callable[[], Any], ...] = (
 
 
 class Misbehaving(toy.Reader):
-    """The reader, which now and then does something else."""
+    """The reader, which misbehaves now and then."""
 
     def __init__(self, case: Case, *, honest: int) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Misbehaving(toy.Reader):
 
 
 def system(case: Case) -> str:
-    """A campaign on a system that misbehaves; what it stores can be read again, and an honest system resumes it."""
+    """A campaign on a system that misbehaves: its folder can be read, and a correct system resumes it."""
     reported: set[int] = set()
 
     def watch(status: Any) -> None:
@@ -137,7 +137,7 @@ def system(case: Case) -> str:
 
 
 def answer(case: Case) -> str:
-    """One answer, all the way to an execution."""
+    """One answer, turned into an execution."""
     chosen = ANSWERS[case.rng.integers(len(ANSWERS))]
     with mock.patch.object(toy.Reader, "run", lambda self, batch: [chosen() for _ in batch]):
         (result,) = run_all(toy.Reader(), ["()"], limit_seconds=5)
@@ -176,7 +176,7 @@ PROGRAMS = (
 
 
 def program(case: Case) -> str:
-    """A program that answers with damage, or does not answer as it should."""
+    """A program that sends damaged answers, or none."""
     if case.rng.random() < 0.5:
         damaged = (
             mutated(ANSWER.encode(), case.rng).replace(b"\n", b" ").decode("latin-1").encode("unicode_escape").decode()
@@ -197,7 +197,7 @@ def _page(case: Case) -> Iterator[str]:
 
 
 def client(case: Case) -> str:
-    """Hostile requests, a few at a time; afterwards the page must be there, and nothing may have been printed."""
+    """A few hostile requests at a time; afterwards the page must still work, and nothing may be printed."""
     with _page(case) as url, _nothing_printed(case):
         place = urlsplit(url)
         server = place.hostname or "", place.port or 0
@@ -360,7 +360,7 @@ ODD = (
 
 
 def command(case: Case) -> str:
-    """A command on damaged or odd arguments: an exit status that is documented, and nothing that a terminal obeys."""
+    """A command with damaged or odd arguments: a documented exit status, and no control characters."""
     os.chdir(case.folder)
     Path("own.py").write_text(OWN)
     toy.campaign(Path("run"), runs=16)
@@ -399,7 +399,7 @@ def killed(case: Case) -> str:
 
 
 def threads(case: Case) -> str:
-    """A reader that looks at a campaign all the time while it runs."""
+    """A reader that reads a campaign all the time while it runs."""
     stop, problems = threading.Event(), list[str]()
 
     def look() -> None:

@@ -1,4 +1,4 @@
-"""What is attacked with care: files whose checksums are right and whose values are odd, headers, folders, streams."""
+"""Careful attacks: files with odd values and correct checksums, headers, folders, streams."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ODD: tuple[Any, ...] = (
 
 
 def odd(value: Any, rng: np.random.Generator) -> Any:
-    """A value of JSON with one of its parts changed: another value, lost, twice, or under another name."""
+    """A JSON value with one part changed, lost, doubled or renamed."""
     if isinstance(value, dict) and value and rng.random() < 0.85:
         key = list(value)[rng.integers(len(value))]
         kind = int(rng.integers(8))
@@ -71,7 +71,7 @@ def odd(value: Any, rng: np.random.Generator) -> Any:
 
 
 def invoke(*arguments: str) -> int:
-    """A command, which must end with a documented status and print nothing that a terminal obeys; its status."""
+    """The exit status of a command, which must be documented; it must print no control characters."""
     result = CliRunner().invoke(main, [*arguments])
     printed = [char for char in result.output if not char.isprintable() and char != "\n"]
     if result.exit_code not in (0, 1, 2, 4) or printed or "Traceback" in result.output:
@@ -89,7 +89,7 @@ system, seeds, mutations = toy.Reader(), toy.seeds(), toy.MUTATIONS
 
 
 def rows(case: Case) -> str:
-    """A campaign's database in which a value is another, and the checksum of its row is right."""
+    """A campaign's database with one value changed and the checksum of its row adjusted."""
     os.chdir(case.folder)
     toy.campaign(Path("run"), runs=24)
     Path("own.py").write_text(OWN)
@@ -347,7 +347,7 @@ system = System()
 
 
 def folders(case: Case) -> str:
-    """A folder of data in which something odd lies: a pipe, a loop, a name of another kind, a folder like a file."""
+    """A data folder with something odd in it: a pipe, a loop, an odd name, a folder named like a file."""
     rng, folder = case.rng, case.folder / "data"
     for number in range(2):
         corpora.sound(folder / f"{number}.wav")
@@ -449,7 +449,7 @@ def keras_crafted(case: Case) -> str:
 
 
 def onnx_crafted(case: Case) -> str:
-    """A network in ONNX in which a node, a shape, a type, a name or an attribute is another."""
+    """An ONNX network with a changed node, shape, type, name or attribute."""
     import onnx
 
     from tests.quality.assault_targets import _onnx, ran
@@ -529,7 +529,7 @@ LIMITS = ("-n 9", "-n 16", "-n 40", "-f 8", "-f 40", "-f 200", "-v 900000", "-s 
 
 
 def scarce(case: Case) -> str:
-    """A command with few resources, or with Ctrl-C at some moment: a status of its own, and the campaign goes on."""
+    """A command with few resources, or with Ctrl-C at some moment: its own status, and the campaign can be resumed."""
     os.chdir(case.folder)
     Path("own.py").write_text(OWN)
     fuzz = "fuzz --system own.py:system --data own.py:seeds --mutations own.py:mutations --guide none --disagreement"
@@ -562,7 +562,7 @@ def scarce(case: Case) -> str:
 
 
 def experiment(case: Case) -> str:
-    """What `evaluate` has noted of runs and campaigns, damaged."""
+    """Damaged files of runs and campaigns of `evaluate`."""
     from deepcruiser.evaluate.campaigns import _read as read_campaign
     from deepcruiser.evaluate.experiment import _read as read_about
 

@@ -1,4 +1,4 @@
-"""What is attacked: for each kind of file, how an undamaged one is made and read."""
+"""The targets: for each kind of file, how an undamaged one is made and read."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _crafted_array(array: np.ndarray[Any, Any], rng: np.random.Generator) -> byt
 
 
 def database(folder: Path) -> Any:
-    """All that a campaign's record tells; what is said to be missing is a clear error."""
+    """Everything in a campaign's record; if it says that something is missing, that is a clear error."""
     record = dc.CampaignRecord.open(folder, mutations=toy.MUTATIONS)
     if record.problem or record.model_problem:
         raise dc.FileError(record.problem or record.model_problem)
@@ -227,7 +227,7 @@ def without_database(folder: Path) -> None:
 
 
 def resumed(folder: Path) -> Any:
-    """A campaign that goes on; in the folder lies something that nobody expects."""
+    """A campaign that is resumed with an unexpected file in its folder."""
     campaign_record = toy.campaign(folder, runs=64)
     return [toy.event_fields(event) for event in campaign_record.events]
 

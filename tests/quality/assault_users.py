@@ -1,4 +1,4 @@
-"""What is attacked besides files and systems: texts in every place, oracles, changes, data in Python, odd files."""
+"""Other targets: texts in every place, oracles, changes, data in Python, odd files."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ VALUES: tuple[Callable[[], Any], ...] = (
 
 
 class OddOracle:
-    """An oracle of a user, one method of which misbehaves now and then."""
+    """A user's oracle with one method that misbehaves now and then."""
 
     def __init__(self, case: Case) -> None:
         self._rng, self._true = case.rng, dc.Disagreement()
@@ -219,7 +219,7 @@ class OddOracle:
 
 @dataclass(frozen=True)
 class OddChange:
-    """A change of a user that gives something odd."""
+    """A user's change that returns something odd."""
 
     which: int
 
@@ -259,7 +259,7 @@ def users_code(case: Case) -> str:
 
 
 class _Careful(toy.Reader):
-    """The reader, which says so if it is given something else than a text of its symbols."""
+    """The reader, which raises an error for anything but a text of its symbols."""
 
     def _run(self, text: Any) -> dc.Run:
         if not isinstance(text, str) or not set(text) <= set(toy.SYMBOLS):
@@ -403,7 +403,7 @@ def planted(case: Case) -> str:
 
 
 def results(case: Case) -> str:
-    """What shrinking has stored, and the paths of failing tests, damaged."""
+    """Damaged results of shrinking and damaged paths of failing tests."""
     folder = case.folder / "run"
     record = toy.campaign(folder, runs=24)
     shrunk = {"reader 0": [{"number": test.number, "of": test.digest} for test in record.failed]}

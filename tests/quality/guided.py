@@ -31,7 +31,7 @@ MUTATIONS = Mutations(
 
 
 class Found(Exception):  # noqa: N818
-    """The first failure is there, and nothing else was asked for."""
+    """The first failure was found; nothing else was wanted."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Campaigns killed (SIGKILL) at random moments, again and again: nothing that was told may be lost.
+"""Campaigns killed (SIGKILL) at random moments, again and again: nothing that was reported may be lost.
 
     python -m tests.quality.kills --kills 200
     python -m tests.quality.kills --kills 200 --workers
@@ -52,7 +52,7 @@ def options(number: int) -> dict[str, Any]:
 
 
 def in_child(work: Callable[[int], None]) -> tuple[int, int]:
-    """Begin some work in a process of its own, which gets the end of a pipe to write to; its id, and the other end."""
+    """Start some work in its own process with a pipe to write to; returns its id and the other end."""
     end, its_end = os.pipe()
     child = os.fork()
     if child:
@@ -81,7 +81,7 @@ def campaign(folder: Path, number: int, workers: int) -> Callable[[int], None]:
 
 
 def check(folder: Path, reported: set[int]) -> int:
-    """Look at a folder that nobody is at work in; how many failing tests it holds."""
+    """The number of failing tests in a folder that no process is using."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)], "the database is damaged"
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -97,7 +97,7 @@ def check(folder: Path, reported: set[int]) -> int:
 
 
 def kill(number: int, folder: Path, reported: set[int], *, seconds: float, workers: int) -> bool:
-    """Go on with a campaign for so long at most; whether it was done by then."""
+    """Resume a campaign for at most this long; returns whether it finished."""
     child, pipe = in_child(campaign(folder, number, workers))
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
@@ -115,7 +115,7 @@ def kill(number: int, folder: Path, reported: set[int], *, seconds: float, worke
 
 
 def no_more(group: int, *, seconds: float = 60) -> bool:
-    """Whether all processes of a group end within some time."""
+    """Whether all processes of a group end in time."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         fields = [stat.rpartition(")")[2].split() for stat in map(_read, Path("/proc").glob("[0-9]*/stat")) if stat]
@@ -178,7 +178,7 @@ def worker_options(number: int) -> dict[str, Any]:
 
 
 def drive(folder: str, number: int, address: str) -> None:
-    """Go on with a campaign on workers, in a process of its own, and print what it tells."""
+    """Resume a campaign on workers in its own process, and print its reports."""
 
     def watch(status: Status) -> None:
         for event in status.events:
@@ -196,7 +196,7 @@ def drive(folder: str, number: int, address: str) -> None:
 
 
 class Driver:
-    """The process that plans and writes, and what it has printed."""
+    """The process that plans and writes, and its output."""
 
     def __init__(self, folder: Path, number: int, address: str) -> None:
         code = f"from tests.quality.kills import drive; drive({str(folder)!r}, {number}, {address!r})"

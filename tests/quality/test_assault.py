@@ -21,7 +21,7 @@ def test_a_short_assault_finds_nothing() -> None:
 
 
 def test_a_disk_that_is_full_at_every_tenth_write(tmp_path: Path) -> None:
-    """Of a file or of the database: resumed, the campaign is the one that was never disturbed."""
+    """For a file or the database: the resumed campaign equals the undisturbed one."""
     whole = toy.campaign(tmp_path / "whole", runs=64)
     assert len(whole.failed) > 3
     full = 0

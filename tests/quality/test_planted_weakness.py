@@ -1,4 +1,4 @@
-"""A weakness planted in a network shows where the criteria look: the brackets network never saw deep nesting.
+"""The criteria show a weakness that was planted in a network: it never saw deep nesting.
 
 Measured for the training seeds 0 to 9, 500 tests of each kind, from the least to the greatest:
 
@@ -79,7 +79,7 @@ def test_ordinary_tests_find_next_to_nothing_and_deep_ones_fail(scene: Scene) ->
 
 
 def test_the_profiled_region_is_reached_by_both(scene: Scene, model: dc.AbstractModel) -> None:
-    """So it is not state coverage that tells the two apart."""
+    """So state coverage does not separate the two."""
     ordinary, deep = (dc.BSCov(model, outcome.traces) for outcome in (scene.ordinary, scene.deep))
     figures = f"BSCov of {model.name}: ordinary {ordinary:.1%}, deep {deep:.1%}"
     assert min(ordinary, deep) >= 0.35, figures
@@ -107,7 +107,7 @@ def test_at_the_boundary_the_network_is_more_often_wrong(scene: Scene, model: dc
 
 
 def test_among_deep_tests_too(scene: Scene) -> None:
-    """Not only because deep tests are at the boundary and fail: those that stay inside fail less."""
+    """Not only because deep tests reach the boundary and fail: those that stay inside fail less."""
     model = scene.profile.abstract(10)
     at_boundary = scene.deep.at_boundary(model)
     there, inside = scene.deep.wrong[at_boundary].mean(), scene.deep.wrong[~at_boundary].mean()

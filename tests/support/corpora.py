@@ -1,4 +1,4 @@
-"""Corpora of a few sounds, for tests of reading them."""
+"""Small corpora of sounds, to test the readers."""
 
 from __future__ import annotations
 

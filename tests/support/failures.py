@@ -1,4 +1,4 @@
-"""Failing tests without a campaign: what grouping reads of a record, and nothing else."""
+"""Failing tests without a campaign: only what grouping needs of a record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = "play the song now open a door please stop it".split()
 
 @dataclass
 class Record:
-    """The failing tests of a campaign that never was."""
+    """The failing tests of an invented campaign."""
 
     failed: list[FailedTest]
     oracle: Any = field(default_factory=dc.WordErrorRate)

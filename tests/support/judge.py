@@ -1,4 +1,4 @@
-"""A system with a plain weakness, in a file as users have it: a judge that is confused by three square brackets."""
+"""A system with a simple weakness, in a file as users have it: a judge that fails at three square brackets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in Kaldi's forms, written value by value, as an independent account of what the readers must understand."""
+"""Files in Kaldi's formats, written value by value, independently of the readers."""
 
 from __future__ import annotations
 

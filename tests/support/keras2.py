@@ -1,4 +1,4 @@
-"""Files as Keras 2 wrote them, made without it; and what its recurrent layers compute, in loops of numpy."""
+"""Files in the format of Keras 2, made without it, and its recurrent layers as loops in numpy."""
 
 from __future__ import annotations
 

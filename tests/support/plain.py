@@ -1,4 +1,4 @@
-"""The whole abstraction and all criteria once more, slow and obvious: loops, dictionaries and sets.
+"""The whole abstraction and all criteria again, slow and obvious: loops, dictionaries and sets.
 
 This is the oracle of the tests and the baseline of the benchmarks. It shares no code with the package.
 """

@@ -66,7 +66,7 @@ def listener() -> dc.TorchSystem:
 
 
 def sound_campaign(folder: Path, **options: Any) -> dc.CampaignRecord:
-    """Sounds of a second; what the network says of them is full of markup."""
+    """Sounds of one second; the network's answers are full of markup."""
     system = listener()
     seeds = [Recording(f"say-{i}", i) for i in range(6)]
     model = dc.profile(system, [seed.input for seed in seeds], exact=True).abstract(8)

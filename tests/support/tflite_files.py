@@ -124,7 +124,7 @@ def lstm_step(
 
 
 def custom(path: Path) -> Path:
-    """A file with an operator that nobody has."""
+    """A file with an unknown operator."""
     writer = Writer()
     x, h = writer.tensor("x", (1, 4)), writer.tensor("h", (1, 6))
     after = writer.apply("CUSTOM", [x, h], [(1, 6)], ["h_out"])

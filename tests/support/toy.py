@@ -1,4 +1,4 @@
-"""What campaigns are tested on: a recurrent network in a few lines of numpy, and texts for it."""
+"""The system in most tests of campaigns: a recurrent network in a few lines of numpy, and texts for it."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ LEFT_OUT = ("directory", "stopped", "moments")
 
 
 def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
-    """All that a campaign's database holds but the seconds, the budget and the paths."""
+    """Everything in a campaign's database except the seconds, the budget and the paths."""
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         columns = {"meta": "*", "seeds": "*", "runs": "*", "moments": "runs"}

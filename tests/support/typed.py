@@ -1,4 +1,4 @@
-"""What a user has who types commands: a folder with a network and its profile, sounds, and a campaign."""
+"""A user's folder for tests of commands: a network and its profile, sounds, and a campaign."""
 
 from __future__ import annotations
 
