@@ -7,8 +7,8 @@ move none of them to another finding.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,11 +25,9 @@ from deepcruiser.findings.region import new_share, usual_share
 _FIRST = 200
 #: A word is part of a cause if it alone is wrong in this many seeds after the same change.
 _SEEDS_OF_A_WORD = 2
-#: States outside the training region are the cause if tests with any fail this many times as often as others, which is
-#: chance with at most this probability...
-_ANY_TIMES, _CHANCE = 4.0, 0.01
-#: ...or tests with more of them than 19 of 20 seeds fail this many times as often.
-_MANY_TIMES = 2.0
+#: States outside the training region are the cause if tests there fail this many times as often as others that were
+#: changed in the same way, and this would happen by chance with at most this probability.
+_TIMES, _CHANCE = 4.0, 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,22 +84,16 @@ class Causes:
         """The share of new cells above which the states are the cause of a failure; None if they never are."""
         if not any(member.new for member in self.first):
             return None
-        from scipy.stats import fisher_exact
-
         tests, last = self.record.tests, self.first[-1].test.number
         seeds = {seed.position: seed.visits for seed in self.record.seeds}
         runs = [run for run in self.record.runs if run.number <= last and run.outcome != "rejected"]
         failed = np.array([run.outcome == "failed" for run in runs])
         new = np.array([new_share(seeds.get(tests[run.parent].position), run.visits) for run in runs])
-        changes = [set(map(change_of, run.changes)) for run in runs]
-        changed = [np.array([name in each for each in changes]) for name in set().union(*changes)]
+        changes = [frozenset(map(change_of, run.changes)) for run in runs]
         usual = usual_share(s.visits for s in self.record.seeds if s.visits is not None and s.outcome == "kept")
-        for limit, times, chance in ((0.0, _ANY_TIMES, _CHANCE), (usual, _MANY_TIMES, 1.0)):
-            there = new > limit
-            explained = (failed & there).sum()
-            better = any((failed & each).sum() >= explained and _risk(each, failed) >= times for each in changed)
-            counts = [[(failed & where).sum(), (~failed & where).sum()] for where in (there, ~there)]
-            if not better and _risk(there, failed) >= times and fisher_exact(counts).pvalue <= chance:
+        for limit in (0.0, usual):
+            times, chance = _compared(new > limit, failed, changes)
+            if times >= _TIMES and chance <= _CHANCE:
                 return limit
         return None
 
@@ -112,7 +104,25 @@ def _only_word(failure: Failure) -> str:
     return words.pop() if len(words) == 1 else ""
 
 
-def _risk(there: BoolArray, failed: BoolArray) -> float:
-    """How many times as often tests fail there as elsewhere, with half a failure added to both, so that none is 0."""
-    inside, outside = ((failed[where].sum() + 0.5) / (where.sum() + 1) for where in (there, ~there))
-    return float(inside / outside)
+def _compared(there: BoolArray, failed: BoolArray, kinds: Sequence[Hashable]) -> tuple[float, float]:
+    """How many times as often tests fail there as others of their kind, and the probability of that by chance.
+
+    The ratio is that of Mantel and Haenszel, with half a failure added to both sides so that none is 0.
+    """
+    from scipy.stats import hypergeom
+
+    places = defaultdict[Hashable, list[int]](list)
+    for place, kind in enumerate(kinds):
+        places[kind].append(place)
+    inside = outside = 0.5
+    observed, chances = 0, np.ones(1)
+    for alike in places.values():
+        size, count, failing = len(alike), there[alike].sum(), failed[alike].sum()
+        if not failing:
+            continue
+        found = (there & failed)[alike].sum()
+        inside += found * (size - count) / size
+        outside += (failing - found) * count / size
+        observed += found
+        chances = np.convolve(chances, hypergeom.pmf(np.arange(failing + 1), size, count, failing))
+    return float(inside / outside), float(chances[observed:].sum())

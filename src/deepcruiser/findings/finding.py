@@ -142,14 +142,17 @@ class Finding:
 
     @property
     def _change(self) -> str:
-        """The change of the worst test, if nearly all have it."""
+        """The change of the cause, or those changes of the worst test that nearly all tests have."""
         recipe = self.worst.recipe
-        changes = Counter(tuple(map(change_of, member.recipe)) for member in self.members)
+        names = [set(map(change_of, member.recipe)) for member in self.members]
+        common = tuple(
+            change for change in recipe if sum(change_of(change) in each for each in names) >= _NEARLY_ALL * len(names)
+        )
         if self.cause.change not in ("", SEVERAL):
-            recipe = tuple(change for change in recipe if change_of(change) == self.cause.change)[:1]
-        elif changes[tuple(map(change_of, recipe))] < _NEARLY_ALL * len(self.members):
-            return " when changed in several ways at once" if self.cause.change else ""
-        return f" when {phrase(recipe)}"
+            common = tuple(change for change in recipe if change_of(change) == self.cause.change)[:1]
+        elif self.cause.change == SEVERAL and common != recipe:
+            return " when changed in several ways at once"
+        return f" when {phrase(common)}" if common else ""
 
     @property
     def _region(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from difflib import SequenceMatcher
 
 import numpy as np
 
@@ -20,7 +19,7 @@ _SEEDS = 5
 
 
 def leaving(record: CampaignRecord, system: System, finding: Finding) -> str:
-    """For texts, the most typical shortened beginning, such as "after '[[['"; else the step of the worst test."""
+    """For texts, the shortest beginning, such as "after '[[['"; else the step of the worst test."""
     worst_of_seeds = {member.test.seed: member for member in reversed(finding.members)}
     places = []
     for member in list(reversed(worst_of_seeds.values()))[:_SEEDS]:
@@ -29,11 +28,7 @@ def leaving(record: CampaignRecord, system: System, finding: Finding) -> str:
             places.append(place)
         elif place:
             return place
-
-    def likeness(place: str) -> float:
-        return sum(SequenceMatcher(None, place, other).ratio() for other in places)
-
-    return max(places, key=lambda place: (round(likeness(place), 6), -len(place), place), default="")
+    return min(places, key=lambda place: (len(place), -places.count(place), place), default="")
 
 
 def _place(record: CampaignRecord, system: System, member: Member) -> str:
