@@ -187,7 +187,7 @@ def _run(number: int, visits: Visits, outcome: str, *changes: Any) -> Any:
 
 
 def test_states_that_leave_what_training_visited_are_the_cause() -> None:
-    """If tests fail there more often than elsewhere, and more so than with any one change; whatever the words."""
+    """If tests fail there more often than others with the same changes; whatever the words."""
     near = _visits("ab")
     far = next(each for each in map(_visits, texts(99, seed=2)) if new_share(near, each))
     seeds = [SimpleNamespace(position=0, visits=near, outcome="kept", reference=None)]
@@ -223,6 +223,15 @@ def test_states_that_leave_what_training_visited_are_the_cause() -> None:
     (one,) = grouped(record(changes[::3], *passed(near, Trim(40), 9), *passed(far, Trim(40), 1))).findings
     assert one.cause.change == "HighPassFilter", "all tests with that change fail, and not all with new states"
     assert re.fullmatch(r"wrong words when high-passed at 20\d Hz: 3 seeds", one.title)
+    shared = record([Trim(40)] * 9, *passed(near, Trim(40), 40), *passed(far, Trim(40), 9))
+    (same,) = grouped(shared).findings
+    assert same.cause.region == "outside", "with the same change, tests fail there only"
+    assert same.title == (
+        "wrong words when trimmed at both ends 40 dB below the peak, "
+        "where the states leave the region that training visited: 9 seeds"
+    )
+    less = record([Trim(40)] * 9, *passed(near, Trim(40), 9), *passed(far, Trim(40), 27))
+    assert {finding.cause.region for finding in grouped(less).findings} == {""}, "few passed elsewhere: chance"
     fails_inside = [_run(20 + i, near, "failed", Trim(40)) for i in range(9)]
     mixed_up = grouped(record(changes, *inside, *fails_inside)).findings
     assert {finding.cause.region for finding in mixed_up} == {""}, "tests fail inside too"

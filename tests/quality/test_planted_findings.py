@@ -5,7 +5,7 @@ Measured with 48 recordings and 160 runs: the damaged recogniser gives the findi
 ranks of 24.9 and 0.3.
 
 The network for brackets, which never saw them nested deeper than 3, and campaigns of 1,200 runs from 200 seeds guided
-by 2-SBCov: all 50 failing tests, from 7 seeds, are one finding, whose title says "after '[((())'". The same without the
+by 2-SBCov: all 20 failing tests, from 5 seeds, are one finding, whose title says "after '[((['". The same without the
 letter b in training: 67 of 68 failing tests, and "after 'b'".
 """
 
