@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.decoding.greedy import as_array, symbols
 from deepcruiser.decoding.language_model import LanguageModel
-from deepcruiser.decoding.scores import log_probabilities
+from deepcruiser.decoding.scores import as_array, log_probabilities, symbols
 from deepcruiser.errors import InputError
 from deepcruiser.files.trial import check_loads
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deepcruiser.decoding.greedy import as_array
+from deepcruiser.decoding.scores import as_array
 from deepcruiser.errors import InputError
 
 

@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import torch
 from torch import Tensor
 
+from deepcruiser.decoding.scores import Array, symbols
 from deepcruiser.errors import InputError
-
-Array = npt.NDArray[Any]
 
 
 def ctc_greedy(scores: Array | Tensor, alphabet: Sequence[str], *, blank: int, lengths: Any = None) -> Any:
@@ -43,32 +40,9 @@ def ctc_greedy(scores: Array | Tensor, alphabet: Sequence[str], *, blank: int, l
     return texts[0] if scores.ndim == 2 else texts
 
 
-def symbols(alphabet: Sequence[str], classes: int, blank: int) -> tuple[Array, int]:
-    """A symbol for every class, that of the blank empty, and the blank's number from the front."""
-    if not -classes <= blank < classes:
-        raise InputError(f"blank is class {blank}, but there are {classes} classes")
-    blank %= classes
-    names = list(alphabet)
-    if len(names) == classes - 1:
-        names.insert(blank, "")
-    elif len(names) != classes:
-        raise InputError(
-            f"an alphabet of {len(names)} symbols does not fit scores of {classes} classes; "
-            f"it must have {classes - 1}, or {classes} with one for the blank"
-        )
-    names[blank] = ""
-    return np.array(names, dtype=object), blank
-
-
 def tidy(text: str) -> str:
     """The text with single spaces between its words and none around them."""
     return " ".join(part for part in text.split(" ") if part)
-
-
-def as_array(scores: Any) -> npt.NDArray[np.float64]:
-    """Scores as an array, wherever they are."""
-    plain = scores.detach().cpu().to(torch.float64).numpy() if isinstance(scores, Tensor) else scores
-    return np.asarray(plain, dtype=np.float64)
 
 
 def empty(scores: Array | Tensor) -> Array:

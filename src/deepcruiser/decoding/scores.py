@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deepcruiser.decoding.greedy import as_array, symbols
 from deepcruiser.errors import InputError
-from deepcruiser.trace import Scores
+from deepcruiser.trace import Scores, is_tensor
+
+Array = npt.NDArray[Any]
 
 #: Rows of non-negative numbers that sum to 1 within this tolerance are probabilities.
 _TOLERANCE = 1e-2
@@ -45,7 +46,29 @@ def is_scores(output: Any) -> bool:
     return "float" in str(getattr(output, "dtype", "")) and len(shape) in (1, 2) and shape[-1] > 1
 
 
-def log_probabilities(scores: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_array(scores: Any) -> npt.NDArray[np.float64]:
+    """Scores as an array, wherever they are."""
+    return np.asarray(scores.detach().cpu().double().numpy() if is_tensor(scores) else scores, dtype=np.float64)
+
+
+def symbols(alphabet: Sequence[str], classes: int, blank: int) -> tuple[Array, int]:
+    """A symbol for every class, that of the blank empty, and the blank's number from the front."""
+    if not -classes <= blank < classes:
+        raise InputError(f"blank is class {blank}, but there are {classes} classes")
+    blank %= classes
+    names = list(alphabet)
+    if len(names) == classes - 1:
+        names.insert(blank, "")
+    elif len(names) != classes:
+        raise InputError(
+            f"an alphabet of {len(names)} symbols does not fit scores of {classes} classes; "
+            f"it must have {classes - 1}, or {classes} with one for the blank"
+        )
+    names[blank] = ""
+    return np.array(names, dtype=object), blank
+
+
+def log_probabilities(scores: Array) -> Array:
     """The logarithms of [..., classes] scores that are probabilities, their logarithms or logits."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if scores.min(initial=0) < 0 or np.abs(scores.sum(-1) - 1).max(initial=0) > _TOLERANCE:
