@@ -182,7 +182,7 @@ def test_networks_beyond_the_limit_are_not_read(tmp_path: Path, monkeypatch: pyt
 
 def test_what_others_made_is_read_by_one_function() -> None:
     """`files.reading` refuses pipes, devices and what is too large; all others read files of the package alone."""
-    own = {"evaluate/page.py", "evaluate/result.py", "report/page.py", "report/seed_listing.py", "report/__init__.py"}
+    own = {"evaluate/page.py", "evaluate/result.py", "report/templates.py", "report/__init__.py"}
     root = Path(dc.__file__).parent
     readers = {
         path.relative_to(root).as_posix()

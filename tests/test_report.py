@@ -23,7 +23,7 @@ from deepcruiser.campaign.paths import WORST, keep_paths, read_paths
 from deepcruiser.criteria import FIVE, Criterion
 from deepcruiser.findings.region import parting
 from deepcruiser.report import page as page_module
-from deepcruiser.report import sections, server
+from deepcruiser.report import sections, server, templates
 from deepcruiser.report.data import CampaignData, ReportData
 from deepcruiser.report.inputs import compressed, outline
 from deepcruiser.report.page import as_script, write_page
@@ -406,7 +406,7 @@ def test_a_section_is_added_by_its_module_and_the_list(
 ) -> None:
     """Data, template, script and text of a new section reach the page, the live page and every other form."""
     assets = tmp_path / "assets"
-    shutil.copytree(page_module.ASSETS, assets)
+    shutil.copytree(templates.ASSETS, assets)
     (assets / "longest.html").write_text(
         "<h2>{{ section.title }}</h2><p>{{ page.longest[0] }} steps <b>{{ live }}</b></p>"
     )
@@ -421,7 +421,7 @@ def test_a_section_is_added_by_its_module_and_the_list(
     )
     drawn = Section("drawn", "Drawn", page_data=lambda report: "for the page alone", scripts=("drawn.js",))
     hidden = Section("hidden", "Never shown", shown=lambda data: False)
-    monkeypatch.setattr(page_module, "ASSETS", assets)
+    monkeypatch.setattr(templates, "ASSETS", assets)
     for module in (sections, page_module, server):
         monkeypatch.setattr(module, "SECTIONS", (*SECTIONS, longest, drawn, hidden))
     steps = max(len(test.recipe) for test in dc.CampaignRecord.open(folder).failed)

@@ -19,12 +19,12 @@ from click.testing import CliRunner
 import deepcruiser as dc
 from deepcruiser.cli import main
 from deepcruiser.errors import InputError
-from deepcruiser.report import page as page_module
 from deepcruiser.report.data import CampaignData
 from deepcruiser.report.format import markdown_text, quoted
 from deepcruiser.report.page import write_page
 from deepcruiser.report.sections import as_markdown
 from deepcruiser.report.server import serving
+from deepcruiser.report.templates import ASSETS
 from tests.support import reports, toy
 from tests.support.reports import page_data, report
 
@@ -313,7 +313,7 @@ def test_every_text_can_be_read_on_its_ground() -> None:
         red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
         return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
-    css = (page_module.ASSETS / "page.css").read_text()
+    css = (ASSETS / "page.css").read_text()
     palettes = [dict(re.findall(r"--(\w+): (#\w{6});", rule)) for rule in re.findall(r":root[^{]*{([^}]*)}", css)]
     assert len(palettes) == 3
     assert palettes[1] == palettes[2]
@@ -326,7 +326,7 @@ def test_every_text_can_be_read_on_its_ground() -> None:
 
 
 def test_vendored_files_are_those_that_are_named_and_their_licences_go_along(folder: Path, tmp_path: Path) -> None:
-    assets = Path(page_module.__file__).parent / "assets"
+    assets = ASSETS
     sums = re.findall(r"^([0-9a-f]{64})  (\S+)$", (assets / "VENDORED.md").read_text(), re.MULTILINE)
     assert {name for _, name in sums} == {path.name for path in assets.glob("*.min.*")}
     for digest, name in sums:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from deepcruiser.alignment import Pieces, transcript_pieces
+from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.failed_test import FailedTest, different_failures, input_text
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.campaign.spec import Component
@@ -30,12 +32,22 @@ MEASURES = {"WordErrorRate": "WER", "CharacterErrorRate": "CER"}
 _OF_TEXTS = (*MEASURES, "Disagreement")
 
 
-class Fold(Protocol):
-    """A running total over the events of a campaign; `update` adds those that the record has read since."""
+class Fold(ABC):
+    """A running total over the runs of a campaign."""
 
-    def __init__(self, record: Record) -> None: ...
+    def __init__(self, record: Record) -> None:
+        self._record, self._read = record, 0
+        self.update()
 
-    def update(self) -> None: ...
+    def update(self) -> None:
+        """Add the runs that the record has read since."""
+        new = self._record.runs[self._read :]
+        self._add(new)
+        self._read += len(new)
+
+    @abstractmethod
+    def _add(self, runs: Sequence[Ran]) -> None:
+        """Add some runs."""
 
 
 F = TypeVar("F", bound=Fold)

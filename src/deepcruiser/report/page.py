@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from deepcruiser.errors import DeepCruiserError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.findings.history import History
 from deepcruiser.report.data import CampaignData, ReportData
-from deepcruiser.report.format import counted, duration, rate
 from deepcruiser.report.inputs import compressed
 from deepcruiser.report.section import Section
 from deepcruiser.report.sections import SECTIONS, collect
+from deepcruiser.report.templates import asset, content_policy, template
 
-ASSETS = Path(__file__).parent / "assets"
 #: The scripts that all sections use; `page.js` comes last and starts them.
 SHARED_SCRIPTS = ("uplot.min.js", "elements.js")
 STYLES = ("uplot.min.css", "page.css")
@@ -65,26 +61,19 @@ def render(page: Mapping[str, Any], *, audio: Mapping[str, str], links: Sequence
     sections = [section for section in SECTIONS if section.shown(page)]
     names = [*SHARED_SCRIPTS, *(script for section in sections for script in section.scripts), "page.js"]
     scripts = [_with_licence(name) for name in names]
-    styles = [_asset(name) for name in STYLES]
-    policy = {
-        "default-src": "'none'",
-        "script-src": " ".join(map(_hash, scripts)),
-        "style-src": " ".join(map(_hash, styles)),
-        "media-src": "'self' blob: data: file:",
-        "img-src": "data:",
-        "connect-src": "'self'" if live else "'none'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    html: str = _template("page.html").render(
+    styles = [asset(name) for name in STYLES]
+    policy = content_policy(
+        scripts, styles, media="'self' blob: data: file:", images="data:", connections="'self'" if live else "'none'"
+    )
+    html: str = template("page.html").render(
         data=as_script({**page, "links": links, "live": live}),
         audio=as_script(audio),
-        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+        policy=policy,
         scripts=scripts,
         styles=styles,
         page=page,
         live=live,
-        icon=base64.b64encode(_asset("icon.svg").encode()).decode(),
+        icon=base64.b64encode(asset("icon.svg").encode()).decode(),
         sections=[(section, render_section(section, page, live=live)) for section in sections],
     )
     return html
@@ -92,13 +81,13 @@ def render(page: Mapping[str, Any], *, audio: Mapping[str, str], links: Sequence
 
 def render_section(section: Section, page: Mapping[str, Any], *, live: bool = False) -> str:
     """The HTML of one section."""
-    html: str = _template(f"{section.name}.html").render(section=section, page=page, live=live)
+    html: str = template(f"{section.name}.html").render(section=section, page=page, live=live)
     return html
 
 
 def render_waiting(folder: str | os.PathLike[str]) -> str:
     """The live page until the seeds have run."""
-    html: str = _template("waiting.html").render(style=_asset("page.css"), folder=os.fspath(folder))
+    html: str = template("waiting.html").render(style=asset("page.css"), folder=os.fspath(folder))
     return html
 
 
@@ -155,59 +144,14 @@ def _is_inside(target: Path, campaign: CampaignData) -> bool:
     return target.resolve().is_relative_to(campaign.folder.resolve())
 
 
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
 def _with_licence(name: str) -> str:
-    return f"/*\n{_asset(LICENCES[name])}\n*/\n{_asset(name)}" if name in LICENCES else _asset(name)
-
-
-def _setting(value: Any) -> str:
-    """A value of the campaign's spec as text."""
-    if isinstance(value, Mapping):
-        return "; ".join(f"{name}: {_setting(part)}" for name, part in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_setting, value))
-    return str(value)
-
-
-@cache
-def _asset(name: str) -> str:
-    try:
-        return (ASSETS / name).read_text(encoding="utf-8")
-    except OSError as error:
-        raise DeepCruiserError(f"the file {name!r} of the package is missing: install deepcruiser again") from error
-
-
-@cache
-def _template(name: str) -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(ASSETS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        duration=duration,
-        rate=rate,
-        counted=counted,
-        setting=_setting,
-        count=lambda value: "–" if value is None else f"{value:,}",
-        share=lambda value: (
-            "–" if value is None else f"{value:.1%}" if value >= 0.0995 or not value else f"{value:.2%}"
-        ),
-    )
-    return environment.get_template(name)
+    return f"/*\n{asset(LICENCES[name])}\n*/\n{asset(name)}" if name in LICENCES else asset(name)
 
 
 def write_history(history: History, path: Path) -> None:
     """Write the page of findings over versions, which works from disk."""
     criteria = list(dict.fromkeys(name for version in history.versions for name in version.coverage))
-    page = _template("findings-history.html").render(
+    page = template("findings-history.html").render(
         history=history, differences=(None, *history.differences), criteria=criteria
     )
     with atomic_write(path) as file:

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import base64
 import csv
-import hashlib
 import io
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from deepcruiser.audio import Audio
@@ -23,9 +21,9 @@ from deepcruiser.files.atomic import atomic_write
 from deepcruiser.files.csv_cells import cells, text_of
 from deepcruiser.files.reading import read_text
 from deepcruiser.report.inputs import compressed
+from deepcruiser.report.templates import asset, content_policy, template
 from deepcruiser.transformations.quality import Quality, QualityLimits
 
-ASSETS = Path(__file__).parent / "assets"
 COLUMNS = (
     "seed",
     "leave out",
@@ -122,26 +120,9 @@ def write_page(
     seeds: Sequence[ListedSeed], path: str | os.PathLike[str], *, read: Callable[[str], Any], sounds: int
 ) -> None:
     """Write the listing as a page that needs nothing else; the first `sounds` recordings can be played in it."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(ASSETS),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    styles, script = [_asset("page.css"), _asset("seeds.css")], _asset("seeds.js")
-    policy = {
-        "default-src": "'none'",
-        "script-src": _hash(script),
-        "style-src": " ".join(map(_hash, styles)),
-        "media-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    html = environment.get_template("seeds.html").render(
-        policy="; ".join(f"{name} {value}" for name, value in policy.items()),
+    styles, script = [asset("page.css"), asset("seeds.css")], asset("seeds.js")
+    html = template("seeds.html").render(
+        policy=content_policy([script], styles, media="data:"),
         styles=styles,
         script=script,
         columns=COLUMNS,
@@ -177,11 +158,3 @@ def _players(seeds: Sequence[ListedSeed], read: Callable[[str], Any], most: int)
 
 def _decibels(value: float) -> str:
     return f"{value:.1f}" if math.isfinite(value) else ""
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _asset(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.preferences import Preferences, learns
 from deepcruiser.campaign.record import CampaignRecord
-from deepcruiser.report.data import ReportData
+from deepcruiser.report.data import Fold, ReportData
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section
 from deepcruiser.transformations.severity import severity
@@ -18,18 +19,16 @@ from deepcruiser.transformations.severity import severity
 _BINS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
 
 
-class Learned:
-    """The preferences, and the runs and failures by severity. `update` adds the runs read since."""
+class Learned(Fold):
+    """The preferences, and the runs and failures by severity."""
 
     def __init__(self, record: Record) -> None:
-        self._record, self._read = record, 0
         self.preferences = Preferences(learns=learns(record.spec.scheduler))
         self._bins = [[0, 0] for _ in _BINS]
-        self.update()
+        super().__init__(record)
 
-    def update(self) -> None:
-        """Add the runs that the record has read since."""
-        for event in self._record.runs[self._read :]:
+    def _add(self, runs: Sequence[Ran]) -> None:
+        for event in runs:
             assert isinstance(self._record, CampaignRecord), "the recovered part has no runs"
             parent = self._record.tests[event.parent]
             self.preferences.take(event, parent.seed, parent.recipe)
@@ -37,7 +36,6 @@ class Learned:
             counts = self._bins[max(0, bisect_left(_BINS, amount - 1e-9) - 1)]
             counts[0] += event.outcome != "rejected"
             counts[1] += event.outcome == "failed"
-        self._read = len(self._record.runs)
 
     def to_dict(self) -> dict[str, Any] | None:
         """What the section shows; None if there are too few runs."""

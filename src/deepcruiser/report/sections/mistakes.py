@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.queue import Test
 from deepcruiser.campaign.record import CampaignRecord
 from deepcruiser.errors import printable
@@ -18,7 +19,7 @@ from deepcruiser.findings.cluster import oracle_of
 from deepcruiser.findings.kinds import label_of
 from deepcruiser.findings.phrases import count_of
 from deepcruiser.findings.shrink import failure_of
-from deepcruiser.report.data import MEASURES, CampaignData, ReportData
+from deepcruiser.report.data import MEASURES, CampaignData, Fold, ReportData
 from deepcruiser.report.format import markdown_table
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
@@ -44,23 +45,19 @@ class _Counts:
     labels: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
-class Mistakes:
-    """Counts over the runs of a campaign. `update` adds the runs read since."""
+class Mistakes(Fold):
+    """Counts over the runs of a campaign."""
 
     def __init__(self, record: Record) -> None:
-        self._record = record
-        self._read = 0
         self._counts = _Counts()
         self.rule, self._group_of = _grouping(record)
-        self.update()
+        super().__init__(record)
 
-    def update(self) -> None:
-        """Add the runs that the record has read since."""
-        if not isinstance(self._record, CampaignRecord):
-            return
-        for run in self._record.runs[self._read :]:
+    def _add(self, runs: Sequence[Ran]) -> None:
+        for run in runs:
             if run.outcome == "rejected":
                 continue
+            assert isinstance(self._record, CampaignRecord), "the recovered part has no runs"
             parent = self._record.tests[run.parent]
             for name in {to_dict(change)["name"] for change in run.changes}:
                 count = self._counts.cells.setdefault((name, self._group_of(parent)), _Count())
@@ -69,7 +66,6 @@ class Mistakes:
             right, answer = label_of(parent.reference), label_of(run.output)
             if right and answer and run.reason in ("", "wrong"):
                 self._counts.labels[right, answer] += 1
-        self._read = len(self._record.runs)
 
     def heat_map(self) -> dict[str, Any] | None:
         """For each transformation and group [failed, tried, rate, lower, upper]; the most frequent groups first."""

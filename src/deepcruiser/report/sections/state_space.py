@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -12,7 +12,7 @@ from deepcruiser.abstraction.grid import IntArray, distinct, find
 from deepcruiser.abstraction.model import AbstractModel
 from deepcruiser.campaign.events import Event, Seeded
 from deepcruiser.errors import InputError
-from deepcruiser.report.data import ReportData
+from deepcruiser.report.data import Fold, ReportData
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
 
@@ -25,22 +25,15 @@ _MOST_CELLS = 6000
 _NOTHING = np.empty(0, np.int64)
 
 
-class VisitedCells:
-    """The cells that seeds, passing mutants and failing tests visited. `update` adds the runs read since."""
+class VisitedCells(Fold):
+    """The cells that seeds, passing mutants and failing tests visited."""
 
     def __init__(self, record: Record) -> None:
-        self._record = record
-        self._read = 0
         self._visited = {"seeds": _NOTHING, "passed": _NOTHING, "failed": _NOTHING}
         self._add(record.seeds)
-        self.update()
+        super().__init__(record)
 
-    def update(self) -> None:
-        """Add the runs that the record has read since."""
-        self._add(self._record.runs[self._read :])
-        self._read = len(self._record.runs)
-
-    def _add(self, events: list[Any]) -> None:
+    def _add(self, events: Sequence[Event]) -> None:
         new: dict[str, list[IntArray]] = {who: [codes] for who, codes in self._visited.items()}
         for event in events:
             if event.visits is not None and (who := _who(event)):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from deepcruiser.report.data import ReportData
+from deepcruiser.campaign.events import Ran
+from deepcruiser.report.data import Fold, ReportData
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
 from deepcruiser.transformations import to_dict
@@ -14,26 +15,22 @@ from deepcruiser.transformations import to_dict
 _OUTCOMES = ("kept", "dropped", "failed", "rejected")
 
 
-class OutcomeCounts:
-    """The outcomes of the mutants by transformation. `update` adds the runs read since."""
+class OutcomeCounts(Fold):
+    """The outcomes of the mutants by transformation."""
 
     def __init__(self, record: Record) -> None:
-        self._record = record
-        self._read = 0
         self._counts: dict[str, Counter[str]] = {}
         self._scores: dict[str, list[float]] = {}
-        self.update()
+        super().__init__(record)
 
-    def update(self) -> None:
-        """Add the runs that the record has read since."""
-        for event in self._record.runs[self._read :]:
+    def _add(self, runs: Sequence[Ran]) -> None:
+        for event in runs:
             answered = event.outcome in ("kept", "dropped") or event.reason == "wrong"
             for change in event.changes:
                 name = to_dict(change)["name"]
                 self._counts.setdefault(name, Counter())[event.outcome] += 1
                 if answered:
                     self._scores.setdefault(name, []).append(event.score)
-        self._read = len(self._record.runs)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each transformation, the most frequent first."""

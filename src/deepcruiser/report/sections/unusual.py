@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from deepcruiser.campaign.events import Event, Seeded
 from deepcruiser.monitor.scores import outside_share
-from deepcruiser.report.data import ReportData
+from deepcruiser.report.data import Fold, ReportData
 from deepcruiser.report.format import markdown_table, percent
 from deepcruiser.report.salvage import Record
 from deepcruiser.report.section import Data, Section, runs_known
@@ -19,23 +19,16 @@ _NAMED = 10
 _KINDS = ("seeds", "passing runs", "failing runs")
 
 
-class OutsideShares:
-    """The share of the cells of each run that profiling never visited. `update` adds the runs read since."""
+class OutsideShares(Fold):
+    """The share of the cells of each run that profiling never visited."""
 
     def __init__(self, record: Record) -> None:
-        self._record = record
-        self._read = 0
         self._shares: dict[str, list[float]] = {kind: [] for kind in _KINDS}
         self._failing: list[tuple[float, int]] = []
         self._add(record.seeds)
-        self.update()
+        super().__init__(record)
 
-    def update(self) -> None:
-        """Add the runs that the record has read since."""
-        self._add(self._record.runs[self._read :])
-        self._read = len(self._record.runs)
-
-    def _add(self, events: list[Any]) -> None:
+    def _add(self, events: Sequence[Event]) -> None:
         for event in events:
             if event.visits is None or not (kind := _kind(event)):
                 continue
