@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jiwer
+if TYPE_CHECKING:
+    from jiwer import AlignmentChunk
 
 #: Longer texts are one piece: aligning takes time in proportion to the product of the lengths.
 _LONGEST_WORDS = 1000
@@ -32,6 +33,8 @@ def word_pieces(reference: str, output: str) -> Pieces:
 
 def character_pieces(before: str, after: str) -> Pieces:
     """Align two texts by characters; the pieces make up both texts exactly."""
+    import jiwer
+
     if max(len(before), len(after)) > _LONGEST_CHARACTERS:
         return [(before, after)]
     characters = jiwer.Compose([jiwer.ReduceToListOfListOfChars()])  # the default would strip the texts
@@ -68,7 +71,9 @@ def aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Seq
 
 
 @lru_cache(maxsize=4096)  # the same answer comes again and again
-def _word_chunks(before: str, after: str) -> list[jiwer.AlignmentChunk]:
+def _word_chunks(before: str, after: str) -> list[AlignmentChunk]:
+    import jiwer
+
     (chunks,) = jiwer.process_words(before, after).alignments
     return chunks
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
-
-import jiwer
 
 from deepcruiser.errors import InputError
 
@@ -42,8 +41,6 @@ _HYPHEN = re.compile(rf"\b({'|'.join(_TENS)})-(?=({'|'.join(_UNDER_TWENTY[1:10])
 _AND = re.compile(rf"\b(hundred|{'|'.join(_LARGE)}) and (?=({_NUMBER_WORD})\b)", re.IGNORECASE)
 _DASH = re.compile(r"(?<=\w)[-\u2010-\u2015/](?=\w)")
 
-_remove_punctuation = jiwer.RemovePunctuation()  # type: ignore[no-untyped-call]
-
 
 def check_differences(differences: Iterable[str]) -> tuple[str, ...]:
     """The names of the differences to ignore, in the order of `DIFFERENCES`."""
@@ -62,7 +59,7 @@ def normalise(text: str, differences: Sequence[str]) -> str:
     if "numbers" in differences:
         text = _AND.sub(r"\1 ", _HYPHEN.sub(r"\1 ", _DIGITS.sub(_spelled_out, text)))
     if "punctuation" in differences:
-        text = _remove_punctuation(_DASH.sub(" ", text))
+        text = "".join(c for c in _DASH.sub(" ", text) if not unicodedata.category(c).startswith("P"))
     if "case" in differences:
         text = text.lower()
     return " ".join(text.split())

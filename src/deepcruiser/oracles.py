@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-import jiwer
 import numpy as np
 import numpy.typing as npt
 
@@ -123,6 +122,8 @@ class WordErrorRate(_ErrorRate):
         return f"word error rate {self._limit()}"
 
     def score(self, reference: Any, output: Any) -> float:
+        import jiwer
+
         return float(jiwer.wer(*self.texts(reference, output)))
 
 
@@ -138,6 +139,8 @@ class CharacterErrorRate(_ErrorRate):
         return f"character error rate {self._limit()}"
 
     def score(self, reference: Any, output: Any) -> float:
+        import jiwer
+
         return float(jiwer.cer(*self.texts(reference, output)))
 
 

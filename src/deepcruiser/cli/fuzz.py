@@ -33,13 +33,13 @@ from deepcruiser.cli.campaign_options import (
     paper_options,
     spec_from,
 )
+from deepcruiser.cli.campaign_workers import campaign_workers
 from deepcruiser.cli.gates import exit_status, gate_options, spacing_line
 from deepcruiser.cli.options import Fraction
 from deepcruiser.cli.output import INTERRUPTED, output_for, program, say
 from deepcruiser.cli.project import ProjectCommand
 from deepcruiser.cli.resolve import guide_from, system_from
 from deepcruiser.cli.summary import as_text, status_dict, summary
-from deepcruiser.cli.workers import campaign_workers
 from deepcruiser.cli.workers import cluster as cluster_option
 from deepcruiser.errors import DeepCruiserError
 from deepcruiser.findings.cluster import find, spacing_only

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-import jiwer
 import numpy as np
 
 from deepcruiser.errors import InputError
@@ -235,6 +234,8 @@ class TextValidity:
 
 def lost(seed: str, mutant: str) -> float:
     """The share of the seed's characters, without spaces at its ends, that are missing or replaced in the mutant."""
+    import jiwer
+
     if not seed.strip():
         return 0.0
     result = jiwer.process_characters(seed, mutant)
