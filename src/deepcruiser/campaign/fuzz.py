@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import FrameType
@@ -22,6 +22,7 @@ from deepcruiser.abstraction.probes import Probe, changed, make_probes
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
+from deepcruiser.campaign.executors.repeats import Repeats
 from deepcruiser.campaign.executors.workers import CampaignWorker, WorkerExecutor
 from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.guide import Guide
@@ -35,7 +36,7 @@ from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component, 
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import MODEL, Store, versions
 from deepcruiser.criteria import Criterion
-from deepcruiser.errors import FileError, InputError, MismatchError
+from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle
 from deepcruiser.progress import watching_share
 from deepcruiser.serialise import digest_of, readable, summarise
@@ -123,7 +124,12 @@ def fuzz(
         executor = executor or _executor(system, state, inputs, oracle, spec, workers)
         with executor:
             left_out = frozenset(leave_out)
-            session = _Session(spec, system, state, executor, oracle, inputs, left_out, store, watch, interrupted)
+            # Expected answers that follow the changes may differ for one mutant.
+            repeat = _mutants_repeat(inputs.seeds, mutations) and not hasattr(oracle, "follow")
+            repeats = Repeats(executor, inputs) if repeat else None
+            session = _Session(
+                spec, system, state, executor, repeats, oracle, inputs, left_out, store, watch, interrupted
+            )
             stopped = session.run()
         store.put("stopped", stopped)
     record = CampaignRecord.open(folder, seeds=seeds, model=model, oracle=oracle, mutations=mutations)
@@ -189,6 +195,13 @@ def _executor(
     return ProcessExecutor(local, inputs, invalid, workers=workers, kinds=mutations.kinds)
 
 
+def _mutants_repeat(seeds: Seeds, mutations: Mutations) -> bool:
+    """Whether mutants may be equal and are made quickly: those of texts and series."""
+    with suppress(DeepCruiserError):  # of a seed that cannot be read
+        return mutations.type == "series" or isinstance(seeds[next(iter(seeds), "")], str)
+    return False
+
+
 @dataclass(frozen=True, eq=False)
 class _Session:
     """A campaign that is being run: the loop on one side, folder, clock and watcher on the other."""
@@ -197,6 +210,7 @@ class _Session:
     system: System
     state: State
     executor: Executor
+    repeats: Repeats | None
     oracle: Oracle
     inputs: Inputs
     leave_out: frozenset[str]
@@ -219,7 +233,7 @@ class _Session:
         self.store.put("stopped", "")
         steps = loop(
             self.state,
-            self.executor,
+            self.repeats or self.executor,
             self.oracle,
             self.inputs,
             rng,
@@ -296,10 +310,11 @@ class _Session:
                 "system, or use another folder"
             )
         with self.store.usable():
-            self.state.resume(self.store.runs(self.state.model, read_change), ())
-            if (runs := self.store.moments()[-1][0]) != self.state.runs:
+            runs = self.store.runs(self.state.model, read_change)
+            self.state.resume(runs if self.repeats is None else self.repeats.read(runs, self.state.queue), ())
+            if (made := self.store.moments()[-1][0]) != self.state.runs:
                 raise FileError(
-                    f"the campaign is damaged: {runs:,} runs were made, but {self.state.runs:,} can be read"
+                    f"the campaign is damaged: {made:,} runs were made, but {self.state.runs:,} can be read"
                 )
             plans, number = [], self.state.runs
             for stored in self.store.pending(read_change):
