@@ -6,7 +6,8 @@ ranks of 24.9 and 0.3.
 
 The network for brackets, which never saw them nested deeper than 3, and campaigns of 1,200 runs from 200 seeds guided
 by 2-SBCov: all 20 failing tests, from 5 seeds, are one finding, whose title says "after '[((['". The same without the
-letter b in training: 67 of 68 failing tests, and "after 'b'".
+letter b in training: 67 of 68 failing tests, and "after 'b'". With the scheduler by default and 2,000 runs from 50
+seeds guided by BSCov: all 6 failing tests, from 4 seeds; with another 50 seeds 103 of 106, from 8.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ import deepcruiser as dc
 from deepcruiser.campaign.executors.local import LocalExecutor
 from deepcruiser.campaign.spec import Component
 from deepcruiser.findings.cluster import find
+from deepcruiser.findings.finding import Finding
 from deepcruiser.findings.results import explain
 from deepcruiser.findings.shrink import shrink
 from deepcruiser.systems.builtin import brackets
@@ -114,9 +117,41 @@ def test_what_a_network_never_learned(name: str, tmp_path: Path, monkeypatch: py
     assert len(first.members) > 0.8 * len(campaign.failed)
     assert sum(weakness.has(member.test.make()) for member in first.members) > 0.8 * len(first.members)
     assert first.rank > max((other.rank for other in others), default=0.0)
-    words = re.search(
-        r" where the states leave the region that training visited, after '([^']+)': \d+ seeds$", first.title
+    words = _left_after(first)
+    assert weakness.has(words)
+    assert len(words) < 8
+
+
+def test_the_depth_by_default(tmp_path: Path) -> None:
+    """The same finding, with the scheduler by default, which repeats the changes that find most."""
+    system = brackets.load()
+    model = dc.profile(system, brackets.training_texts(), batch_size=256).abstract(20)
+    executor, failing = partial(LocalExecutor, system, model, invalid=MUTATIONS.invalid), []
+    for seed in range(2):
+        texts = enumerate(brackets.ordinary_tests(50, seed=seed))
+        campaign = dc.fuzz(
+            system,
+            model,
+            [Text(f"t{i}", text, brackets.verdict(text)) for i, text in texts],
+            folder=tmp_path / str(seed),
+            seed=seed,
+            guide=dc.BSCov,
+            oracle=dc.Disagreement("text"),
+            mutations=MUTATIONS,
+            workers=0,
+            runs=2000,
+        )
+        first, *_ = explain(campaign, system, executor(inputs=campaign.inputs)).findings
+        failing.append(len(campaign.failed))
+        assert len(first.members) > 0.8 * failing[-1]
+        assert WEAKNESSES["depth"].has(_left_after(first))
+    assert min(failing) >= 4, "enough to tell the states from the changes"
+
+
+def _left_after(finding: Finding) -> str:
+    """What its title says was read before the states left the region that training visited."""
+    found = re.search(
+        r" where the states leave the region that training visited, after '([^']+)': \d+ seeds$", finding.title
     )
-    assert words is not None, first.title
-    assert weakness.has(words[1])
-    assert len(words[1]) < 8
+    assert found is not None, finding.title
+    return found[1]
