@@ -15,8 +15,8 @@ from deepcruiser.campaign.fuzz import Status
 from deepcruiser.errors import printable
 from deepcruiser.report import terminal
 from deepcruiser.report.format import clock, counted, group_of, quoted, rate
-from deepcruiser.report.history import History, Point, Reading, Row
-from deepcruiser.report.screen import hint, screen, sparkline
+from deepcruiser.report.history import History, Point, Reading, Row, hint
+from deepcruiser.report.screen import screen, sparkline
 from deepcruiser.report.terminal import Watch, lines, status_line
 from tests.support import toy
 from tests.support.toy import Reader

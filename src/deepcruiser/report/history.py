@@ -11,7 +11,8 @@ from typing import Any
 from deepcruiser.campaign.events import FAILURE_KINDS, Ran
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.preferences import Preferences
-from deepcruiser.report.format import failure_text, group_of
+from deepcruiser.errors import printable
+from deepcruiser.report.format import clock, counted, failure_text, group_of
 
 #: Points kept for the sparkline; when there are more, every second one is dropped.
 _POINTS = 512
@@ -149,6 +150,44 @@ class History:
             self._recent.popleft()
         since, before = self._recent[0]
         return (runs - before) / (seconds - since) if seconds > since else 0.0
+
+
+def hint(reading: Reading) -> str:
+    """Advice for a campaign that seems stuck; empty if there is none."""
+    runs, rejected, failed = reading.runs, sum(reading.rejected.values()), sum(reading.failed.values())
+    aside = sum(reading.set_aside.values())
+    if runs and not reading.live:
+        return (
+            "no allowed transformation is left for any test: add seeds, or start another campaign with another --seed"
+        )
+    if runs >= 200 and rejected > runs / 2:
+        most = max(reading.rejected, key=lambda reason: reading.rejected[reason])
+        return (
+            f"{rejected / runs:.0%} of the mutants are rejected, most for {printable(most, width=40)!r}: "
+            "try narrower ranges (--range)"
+        )
+    if runs >= 200 and failed > runs / 2:
+        return (
+            f"{failed / runs:.0%} of the mutants fail: look at some of them first; is the oracle too strict? "
+            "--severity mild changes less"
+        )
+    if runs >= 200 and not failed:
+        return f"nothing failed in {runs:,} runs: is the oracle too lenient? --severity hard changes more"
+    if aside > reading.seeds:
+        return (
+            f"{aside:,} of {aside + reading.seeds:,} seeds are set aside ({counted(reading.set_aside)}): "
+            "--against output compares with the system's own answers to the seeds instead"
+        )
+    since = runs - reading.last_new
+    if reading.criteria and since >= max(1000, runs // 4):
+        return f"no new coverage for {since:,} runs: try finer --partitions, more seeds, or another --guide"
+    return ""
+
+
+def budget_text(reading: Reading) -> str:
+    """How much of the budget is used, and the time that is left: `52%, 0:00:31 left`."""
+    left = "" if reading.seconds_left is None else f", {clock(reading.seconds_left)} left"
+    return "" if reading.share is None else f"{reading.share:.0%}{left}"
 
 
 def _rejected(reasons: Mapping[str, int]) -> Counter[str]:

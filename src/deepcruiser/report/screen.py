@@ -12,7 +12,7 @@ from rich.text import Text
 
 from deepcruiser.errors import printable
 from deepcruiser.report.format import clock, counted, rate
-from deepcruiser.report.history import Point, Reading, Row
+from deepcruiser.report.history import Point, Reading, Row, budget_text, hint
 
 #: From the smallest to the largest; the second set is for ASCII terminals.
 _BARS, _ASCII_BARS = "▁▂▃▄▅▆▇█", "_.-:=+*#"
@@ -46,38 +46,6 @@ def screen(
     return Panel(body, title=name, subtitle=stop, title_align="left", subtitle_align="left")
 
 
-def hint(reading: Reading) -> str:
-    """Advice for a campaign that seems stuck; empty if there is none."""
-    runs, rejected, failed = reading.runs, sum(reading.rejected.values()), sum(reading.failed.values())
-    aside = sum(reading.set_aside.values())
-    if runs and not reading.live:
-        return (
-            "no allowed transformation is left for any test: add seeds, or start another campaign with another --seed"
-        )
-    if runs >= 200 and rejected > runs / 2:
-        most = max(reading.rejected, key=lambda reason: reading.rejected[reason])
-        return (
-            f"{rejected / runs:.0%} of the mutants are rejected, most for {printable(most, width=40)!r}: "
-            "try narrower ranges (--range)"
-        )
-    if runs >= 200 and failed > runs / 2:
-        return (
-            f"{failed / runs:.0%} of the mutants fail: look at some of them first; is the oracle too strict? "
-            "--severity mild changes less"
-        )
-    if runs >= 200 and not failed:
-        return f"nothing failed in {runs:,} runs: is the oracle too lenient? --severity hard changes more"
-    if aside > reading.seeds:
-        return (
-            f"{aside:,} of {aside + reading.seeds:,} seeds are set aside ({counted(reading.set_aside)}): "
-            "--against output compares with the system's own answers to the seeds instead"
-        )
-    since = runs - reading.last_new
-    if reading.criteria and since >= max(1000, runs // 4):
-        return f"no new coverage for {since:,} runs: try finer --partitions, more seeds, or another --guide"
-    return ""
-
-
 def sparkline(points: Sequence[Point], criterion: int, *, width: int = _SPARK_WIDTH, ascii_only: bool = False) -> str:
     """One coverage over time, scaled from its least to its greatest value."""
     bars = _ASCII_BARS if ascii_only else _BARS
@@ -101,12 +69,6 @@ def _progress(reading: Reading, *, ascii_only: bool) -> str:
     full = round(reading.share * _BAR_WIDTH)
     done, rest = ("#", "-") if ascii_only else ("\u2501", "\u254c")
     return f"{done * full}{rest * (_BAR_WIDTH - full)} {budget_text(reading)} "
-
-
-def budget_text(reading: Reading) -> str:
-    """How much of the budget is used, and the time that is left: `52%, 0:00:31 left`."""
-    left = "" if reading.seconds_left is None else f", {clock(reading.seconds_left)} left"
-    return "" if reading.share is None else f"{reading.share:.0%}{left}"
 
 
 def _counts(reading: Reading, seconds: float) -> RenderableType:

@@ -20,8 +20,8 @@ from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.state import State
 from deepcruiser.errors import printable
 from deepcruiser.report.format import clock, failure_details, failure_text, rate
-from deepcruiser.report.history import History, Reading
-from deepcruiser.report.screen import budget_text, hint, screen
+from deepcruiser.report.history import History, Reading, budget_text, hint
+from deepcruiser.report.screen import screen
 
 Watch = Callable[[Status], None]
 Past = Sequence[Mapping[str, Any]]
