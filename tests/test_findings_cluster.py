@@ -1,4 +1,4 @@
-"""Failures with one cause, together and in order."""
+"""Failures with one cause are grouped, and the groups are in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts as they are compared."""
+"""How texts are normalised before they are compared."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_respacing_costs_what_the_cheapest_pairing_does(reference: str, output: 
 
     @cache
     def cheapest(i: int, j: int) -> int:
-        """Every way to end: a word deleted, inserted or substituted, or any two groups of the same letters."""
+        """Every last step: a word deleted, inserted or substituted, or any two groups with the same letters."""
         if i == j == 0:
             return 0
         ways = [cheapest(i - 1, j) + 1] if i else []

@@ -1,4 +1,4 @@
-"""Changes of text: what holds for all of them, what each does, and the gate."""
+"""Changes of text: properties of all of them, the effect of each, and the gate."""
 
 from __future__ import annotations
 

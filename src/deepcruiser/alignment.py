@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jiwer import AlignmentChunk
 
-#: Longer texts are one piece: aligning takes time in proportion to the product of the lengths.
+#: Longer texts are not aligned, because the time is proportional to the product of the lengths.
 _LONGEST_WORDS = 1000
 _LONGEST_CHARACTERS = 4000
 
-#: Text and what became of it, piece by piece; the two are equal where nothing changed.
+#: Pairs of a piece of text before and after; the two are equal where nothing changed.
 Pieces = list[tuple[str, str]]
 
 
@@ -37,7 +37,7 @@ def character_pieces(before: str, after: str) -> Pieces:
 
     if max(len(before), len(after)) > _LONGEST_CHARACTERS:
         return [(before, after)]
-    characters = jiwer.Compose([jiwer.ReduceToListOfListOfChars()])  # the default would strip the texts
+    characters = jiwer.Compose([jiwer.ReduceToListOfListOfChars()])  # the default strips the texts
     result = jiwer.process_characters(
         before, after, reference_transform=characters, hypothesis_transform=characters
     ).alignments[0]
@@ -70,7 +70,7 @@ def aligned_words(before: Sequence[str], after: Sequence[str]) -> list[tuple[Seq
     return [(before[c.ref_start_idx : c.ref_end_idx], after[c.hyp_start_idx : c.hyp_end_idx]) for c in chunks]
 
 
-@lru_cache(maxsize=4096)  # the same answer comes again and again
+@lru_cache(maxsize=4096)  # the same answers occur often
 def _word_chunks(before: str, after: str) -> list[AlignmentChunk]:
     import jiwer
 

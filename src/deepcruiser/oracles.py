@@ -18,7 +18,7 @@ from deepcruiser.normaliser import check_differences, normalise, respace
 from deepcruiser.trace import Run, is_tensor
 from deepcruiser.transformations import Transformation
 
-#: What is compared with: the text that came with the seed, or the system's own answer to the seed.
+#: What answers are compared with: the text of the seed, or the system's own answer to the seed.
 Against = Literal["text", "output"]
 
 
@@ -208,7 +208,7 @@ class SpanDisagreement:
 
     def score(self, reference: Any, output: Any) -> float:
         one, other = _spans(reference), _spans(output)
-        # What lies in one span before each of its ends: the length of an intersection is a difference of such.
+        # The total length of the first spans up to each of their ends; intersections are differences of such lengths.
         until = np.concatenate([[0.0], np.cumsum(one[:, 1] - one[:, 0])])
         ends, before = one.ravel(), np.stack([until[:-1], until[1:]], axis=1).ravel()
         common = float(np.diff(np.interp(other, ends, before)).sum()) if len(one) else 0.0

@@ -292,7 +292,7 @@ class _Session:
         self.state.mutations.check(self.inputs.seeds[next(event.seed for event in events if event.outcome == "kept")])
         if self.state.model is not None:
             self.state.model.save(self.store.folder / MODEL)
-        # The answers with the greatest doubt are the first to change with a decoder.
+        # A changed decoder changes the answers with the greatest doubt first.
         doubtful = sorted((e for e in events if e.outcome == "kept"), key=lambda event: -(event.doubt or 0.0))
         probes = make_probes(self.system, ((e.seed, self.inputs.seeds[e.seed]) for e in doubtful), store=False)
         self.store.put("probes", [probe.to_dict() for probe in probes])

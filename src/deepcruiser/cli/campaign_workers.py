@@ -48,7 +48,7 @@ def campaign_workers(
     """The workers of a campaign; 0 if mutants are made and run in this process alone."""
     try:
         ForkingPickler.dumps(mutations.kinds)
-    except Exception as error:  # whatever the user's objects raise
+    except Exception as error:  # a user's objects may raise anything
         if count or address:
             raise InputError(
                 f"the mutations cannot be sent to other processes ({error}): define them at the top level of a file "

@@ -60,7 +60,7 @@ def end_with_status(command: Callable[[], Any]) -> None:
         status = _fail(f"cannot use {names}: {reason(error)}")
     except BaseException as error:  # also sys.exit() in a user's code; nothing here calls it
         if isinstance(error, SystemExit) and sys.stdout is not stdout:
-            sys.exit(CLOSED)  # such as `deepcruiser report | head`; click has replaced the output, and would give 1
+            sys.exit(CLOSED)  # as in `deepcruiser report | head`; click replaced the output and would exit with 1
         status = _fail(f"{described(error)}; this is unexpected: {_details()}", status=UNEXPECTED)
     finally:
         warnings.formatwarning = formatted
