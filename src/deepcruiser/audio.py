@@ -119,7 +119,7 @@ class Audio:
             file.write(data)
 
     def encoded(self, suffix: str) -> bytes:
-        """What a file with this suffix holds; there must be samples."""
+        """The bytes of a file with this suffix; there must be samples."""
         form, subtype = ENCODINGS[suffix]
         # In memory first: on a full disk, plain Python reports the cause and libsndfile does not.
         buffer = io.BytesIO()

@@ -50,7 +50,7 @@ def reason(error: BaseException) -> str:
 
 
 def described(error: BaseException) -> str:
-    """An exception of someone else's code, such as "ValueError: too short", even if its own text cannot be made."""
+    """An exception of other code, such as "ValueError: too short", even if its own text cannot be made."""
     try:
         message = str(error)
     except BaseException as another:  # also sys.exit

@@ -15,7 +15,7 @@ _CELL = "text-align:left;padding:1px 12px 1px 0;vertical-align:top;white-space:p
 
 
 class Html(str):
-    """HTML that is finished: it is not escaped again."""
+    """Finished HTML, which is not escaped again."""
 
 
 def card(title: str, rows: Iterable[Sequence[Any]] = (), *, below: str = "") -> Html:
@@ -38,7 +38,7 @@ def player(wav: bytes) -> Html:
 
 
 def text(value: str) -> Html:
-    """A text below a card; nothing if it is empty."""
+    """A text below a card; empty if the text is empty."""
     return Html(f"<div style='white-space:pre-wrap'>{escape(value)}</div>" if value else "")
 
 
@@ -47,7 +47,7 @@ def _html(value: Any) -> str:
 
 
 def axes(ax: Any, *, height: float = 4.0) -> Any:
-    """The axes to draw in: these, or new ones."""
+    """These axes, or new ones."""
     if ax is not None:
         return ax
     pyplot = extra("matplotlib.pyplot", "plot()")

@@ -31,11 +31,11 @@ class Oracle(Protocol):
 
     @property
     def name(self) -> str:
-        """What is measured and the limit at which it fails, in words."""
+        """A description of the measure and its limit."""
         ...
 
     def reference(self, text: Any, output: Any) -> Any:
-        """What the mutants of a seed are compared with: its text or label, if it has one, or the answer to it."""
+        """The reference for the mutants of a seed: its text or label, if it has one, or the answer to it."""
         ...
 
     def score(self, reference: Any, output: Any) -> float:
@@ -72,7 +72,7 @@ def _distance(oracle: Oracle, reference: Any, run: Run) -> float | None:
 
 @dataclass(frozen=True)
 class _ErrorRate:
-    """What the error rates of words and of characters share."""
+    """The common part of the word and character error rates."""
 
     above: float = 0.0
     against: Against | None = None
@@ -220,7 +220,7 @@ class SpanDisagreement:
 
 
 def is_finite(output: Any) -> bool:
-    """Whether every number of an answer is one: arrays and tensors, alone or in lists, tuples and dictionaries."""
+    """Whether all numbers of an answer are finite: in arrays and tensors, also within lists, tuples and dicts."""
     if is_tensor(output):
         return bool(output.isfinite().all())
     if isinstance(output, np.ndarray):
@@ -235,7 +235,7 @@ def is_finite(output: Any) -> bool:
 
 
 def _moves(change: Any) -> bool:
-    """Whether a change moves anything in time: whether its class says how, in a `moved` of its own."""
+    """Whether a change moves anything in time: whether its class has its own `moved`."""
     moved = getattr(type(change), "moved", None)
     return moved is not None and moved is not Transformation.moved
 

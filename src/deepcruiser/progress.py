@@ -20,7 +20,7 @@ _INTERVAL = 10.0
 
 
 def with_bar(function: Callable[P, T]) -> Callable[P, T]:
-    """A function with a keyword `watch` that shows a bar, in a terminal or a notebook, where no `watch` is given."""
+    """A function with a keyword `watch` that by default shows a bar in a terminal or a notebook."""
 
     @wraps(function)
     def run(*args: P.args, **options: P.kwargs) -> T:
@@ -34,7 +34,7 @@ def with_bar(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def is_watched() -> bool:
-    """Whether somebody sees a bar: in a notebook, or in a terminal."""
+    """Whether a bar is visible: in a notebook or a terminal."""
     return "ipykernel" in sys.modules or sys.stderr.isatty()
 
 

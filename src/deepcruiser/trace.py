@@ -125,7 +125,7 @@ class Trace:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What a network makes of every class: log-probabilities [steps, classes], or [classes] for one answer.
+    """The scores of every class: log-probabilities [steps, classes], or [classes] for one answer.
 
     `classes` has the symbol or label of each class. With a `blank`, a class that says nothing, the symbols of the steps
     make up a text (connectionist temporal classification). Half precision, so that a recording takes a few kilobytes.
@@ -199,7 +199,7 @@ def checked_runs(system: object, runs: Any, inputs: int) -> list[Run]:
 
 
 def together(arrays: Sequence[Array]) -> Array:
-    """The rows of all arrays in one, on the device where they are; a view of them where they lie side by side."""
+    """The rows of all arrays in one, on their device; a view if they are adjacent in memory."""
     first = arrays[0]
     if len(arrays) == 1:
         return first
@@ -214,7 +214,7 @@ def together(arrays: Sequence[Array]) -> Array:
 
 
 def _side_by_side(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether each tensor begins in memory where the one before it ends, as the rows of one batch do."""
+    """Whether each tensor begins in memory where the previous one ends, as the rows of a batch do."""
     first = tensors[0]
     storage, end = first.untyped_storage().data_ptr(), first.data_ptr()
     for tensor in tensors:

@@ -36,7 +36,7 @@ class WorkerError(DeepCruiserError):
     """Workers were lost again and again before a piece of work was done."""
 
     def with_remedy(self, workers: int, batch_size: int) -> WorkerError:
-        """The same error, which also says what needs less memory."""
+        """The same error with advice on using less memory."""
         fewer = f"try --workers {workers // 2} instead of {workers}, or " if workers > 1 else "begin anew with "
         return WorkerError(
             f"{self}; if memory ran out, {fewer}--batch-size {max(1, batch_size // 2)} instead of {batch_size}"
@@ -44,7 +44,7 @@ class WorkerError(DeepCruiserError):
 
 
 class LostWorkerError(Exception):
-    """A worker ended before its work was done; says how."""
+    """A worker ended before its work was done; the message says how."""
 
 
 class Workers(ABC, Generic[Held]):
@@ -88,16 +88,16 @@ class Workers(ABC, Generic[Held]):
         self.close()
 
     def _pack(self, work: Any, unit: Any) -> Any:
-        """A piece of work in the form that `_do` takes."""
+        """A piece of work in the form for `_do`."""
         return work, unit
 
     @abstractmethod
     def _start(self, number: int) -> Any:
-        """Start a worker, and wait until it has loaded what it holds."""
+        """Start a worker, and wait until it has loaded its objects."""
 
     @abstractmethod
     def _do(self, worker: Any, job: Any) -> tuple[bool, Any]:
-        """Have a worker do a piece of work: whether it was done, and the result or the error."""
+        """Let a worker do a piece of work; returns whether it was done, and the result or the error."""
 
     @abstractmethod
     def _end(self) -> None:
@@ -200,7 +200,7 @@ class ProcessWorkers(Workers[Held]):
 
 
 def _work(number: int, connection: Connection) -> None:
-    """What a process does: load what it holds, then one job after another until its parent closes the pipe."""
+    """The main function of a process: load its objects, then do jobs until the parent closes the pipe."""
     start_worker()
     os.dup2(2, 1)  # output of a system must not mix with the lines of --json
     with suppress(EOFError, OSError):
@@ -233,7 +233,7 @@ class Worker:
             self._problem = InputError(f"a worker on {socket.gethostname()} could not start: {why}")
 
     def started(self) -> bool:
-        """Whether it could load what it holds."""
+        """Whether its objects could be loaded."""
         return self._problem is None
 
     def do(self, work: Callable[[Any, Any], Any], unit: Any) -> tuple[bool, Any]:
@@ -278,7 +278,7 @@ def _process_context(*preload: str) -> Any:
 
 
 def start_worker() -> None:
-    """Prepare a worker process: it ignores Ctrl-C, which the parent handles, and ends when the parent ends."""
+    """Prepare a worker process: it ignores Ctrl-C, which the parent handles, and ends with the parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     printable_warnings()
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -294,7 +294,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _without_main(parts: Sequence[Any]) -> Iterator[None]:
-    """Keep processes that start now from importing the running script, unless one of the parts is defined there.
+    """Prevent processes that start now from importing the running script, unless one of the parts is defined there.
 
     They would run it, campaign and all, if it does not say `if __name__ == "__main__"`.
     """

@@ -70,6 +70,6 @@ class Clusters(Grid):
 
 
 def require_k_means() -> None:
-    """Refuse where scikit-learn is not installed."""
+    """Raise an error if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise InputError("k-means needs scikit-learn: install it with pip install 'deepcruiser[evaluate]'")

@@ -47,7 +47,7 @@ class Grid:
             )
 
     def check(self, codes: IntArray) -> None:
-        """Refuse bounds that are not bounds, and codes of cells outside of them, as in a damaged or made-up file."""
+        """Refuse impossible bounds and codes of cells outside of them, as in a damaged or forged file."""
         if not (np.isfinite(self.lower) & np.isfinite(self.upper) & (self.lower <= self.upper)).all():
             raise ValueError("the bounds of the grid are not finite, or a lower bound is above its upper bound")
         cells = self.decode(codes)
@@ -133,7 +133,7 @@ class Grid:
         return table
 
     def places(self, cells: IntArray) -> IntArray:
-        """The number of each cell among those within the bounds, in their order; `size` for a cell outside."""
+        """The number of each cell within the bounds, in their order; `size` for a cell outside."""
         places, outside = np.zeros(len(cells), np.int64), np.zeros(len(cells), bool)
         for d, intervals in enumerate(self._intervals):
             index = cells[:, d]
@@ -144,7 +144,7 @@ class Grid:
         return places
 
     def number(self, cells: IntArray) -> tuple[IntArray, IntArray]:
-        """The distinct codes of cells within the bounds, ascending, and for each cell which of them it is."""
+        """The distinct codes of cells within the bounds, ascending, and the number of each cell's code among them."""
         if self.size > _TABLE:
             return np.unique(self.encode(cells), return_inverse=True)
         place = np.ravel_multi_index(tuple(cells.T), self._intervals)
@@ -166,7 +166,7 @@ class Grid:
 
 
 def find(ascending: IntArray, codes: IntArray) -> IntArray:
-    """The position of each code in `ascending`, -1 where it is not there."""
+    """The position of each code in `ascending`, -1 if it is not there."""
     if not len(ascending):
         return np.full(len(codes), -1, np.int64)
     position = np.minimum(np.searchsorted(ascending, codes), len(ascending) - 1)
@@ -174,7 +174,7 @@ def find(ascending: IntArray, codes: IntArray) -> IntArray:
 
 
 def known(positions: IntArray) -> IntArray:
-    """The distinct positions, ascending, without the -1 of what was not found."""
+    """The distinct positions, ascending, without -1."""
     present = distinct(positions)
     return present[1:] if len(present) and present[0] < 0 else present
 
@@ -187,7 +187,7 @@ def distinct(codes: IntArray) -> IntArray:
 
 
 def ends(lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Where the first and the last state of each trace stand when N+1 states of each follow one another."""
+    """The positions of the first and the last state of each trace, if all their N+1 states follow one another."""
     last = np.cumsum(lengths + 1) - 1
     return last - lengths, last
 

@@ -50,7 +50,7 @@ class AbstractModel:
     probes: tuple[Probe, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone, for other processes: what is cached is made again there."""
+        """Only the fields, for other processes; cached values are computed again there."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property

@@ -44,7 +44,7 @@ class Origin:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Origin:
-        """Read what a file holds; whatever cannot be is a ValueError."""
+        """Read the data of a file; impossible values raise a ValueError."""
         origin = cls(**data)
         words = (origin.state_name, origin.network, origin.data)
         numbers = (origin.traces, origin.steps, origin.fitted_on)
@@ -71,7 +71,7 @@ class Origin:
         )
 
     def check(self, system: object) -> None:
-        """Refuse a system that this was not made from, if both have a fingerprint."""
+        """Refuse a system with another fingerprint, if both have one."""
         network = str(getattr(system, "fingerprint", ""))
         if network and self.network and network != self.network:
             raise MismatchError(

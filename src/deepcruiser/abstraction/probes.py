@@ -90,7 +90,7 @@ class Probe:
 
 @dataclass(frozen=True)
 class Change:
-    """The part that has changed, and how that shows; `exact` if no rounding error can be the reason."""
+    """The part that has changed, and how; `exact` if rounding cannot be the reason."""
 
     part: Part
     probe: str
@@ -176,7 +176,7 @@ def _stored(value: Any) -> Any:
 
 
 def _sketch(rows: Array) -> Sketch:
-    """Some rows, spread evenly, as a few weighted sums over their numbers each."""
+    """A few weighted sums of each of some evenly spread rows."""
     chosen = rows[np.unique(np.linspace(0, max(0, len(rows) - 1), _ROWS).astype(int))] if len(rows) else rows
     values = np.asarray(chosen.detach().cpu().float().numpy() if is_tensor(chosen) else chosen, np.float64)
     places = (np.arange(values.shape[1]) + 0.5) / max(1, values.shape[1])

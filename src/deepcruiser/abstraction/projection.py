@@ -54,7 +54,7 @@ class Moments:
 
     @classmethod
     def of(cls, count: int, mean: FloatArray, scatter: FloatArray) -> Self:
-        """Moments that were computed before, on the CPU."""
+        """Moments from earlier results, on the CPU."""
         import torch
 
         moments = cls.__new__(cls)
@@ -202,7 +202,7 @@ def fetch(tensor: torch.Tensor) -> Callable[[], npt.NDArray[Any]]:
 
 @contextmanager
 def beside(arrays: Sequence[Array]) -> Iterator[None]:
-    """Let a GPU do what it is given here, which reads the arrays, beside what it is given afterwards."""
+    """Let a GPU do the work of this block, which reads the arrays, at the same time as later work."""
     import torch
 
     device = arrays[0].device if arrays and is_tensor(arrays[0]) else torch.device("cpu")
@@ -229,7 +229,7 @@ def _second_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 def _fix_signs(axes: FloatArray) -> FloatArray:
-    """Turn each axis so that its largest loading is positive; of equal ones, up to rounding, the first."""
+    """Turn each axis so that its largest loading is positive; if several are equal up to rounding, the first."""
     loadings = np.abs(axes)
     largest = np.argmax(loadings >= loadings.max(1, keepdims=True) * (1 - 1e-6), axis=1)
     signs = np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)

@@ -113,7 +113,7 @@ class Fit:
             check()
 
     def _add(self, traces: Sequence[Trace], names: Sequence[str]) -> tuple[Callable[[], None], ...]:
-        """Take in traces, and return what checks whether they were finite."""
+        """Add traces, and return a function that checks whether they were finite."""
         self.states, check_states = _measure(self.states, [trace.states for trace in traces], names, "state")
         self.inputs, check_inputs = _measure(self.inputs, [trace.inputs for trace in traces], names, "input")
         self.sequences += len(traces)
@@ -179,7 +179,7 @@ def _split(projected: Projected, lengths: Sequence[int], names: Sequence[str], w
 def _measure(
     moments: Moments | None, arrays: Sequence[Array], names: Sequence[str], what: str
 ) -> tuple[Moments, Callable[[], None]]:
-    """The moments with some more vectors, and what checks whether these were finite."""
+    """The moments with more vectors added, and a function that checks whether those were finite."""
     first = arrays[0]
     if moments is None:
         device = first.device if is_tensor(first) else "cpu"

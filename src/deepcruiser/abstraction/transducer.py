@@ -76,7 +76,7 @@ def _array(values: Array) -> Values:
 
 
 def _number(arrays: Sequence[Values], what: str) -> tuple[Values, IntArray]:
-    """The distinct rows of all arrays, and for each row which of them it is."""
+    """The distinct rows of all arrays, and the number of each row among them."""
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
         raise InputError(f"the {what} of the traces have the shapes {sorted(shapes)}: all must have the same size")

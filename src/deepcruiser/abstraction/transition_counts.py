@@ -76,7 +76,7 @@ class Counts:
         return cls(states, inputs, initial, final, source, action, target, count)
 
     def check(self, *, steps: int) -> None:
-        """Refuse counts that traces with this number of steps cannot have, as in a damaged or made-up file."""
+        """Refuse counts that are impossible for this number of steps, as in a damaged or forged file."""
         for field in fields(self):
             array = getattr(self, field.name)
             if not isinstance(array, np.ndarray) or array.dtype != np.int64 or array.ndim != 1:

@@ -121,7 +121,7 @@ class _DeviceGrid:
 
 
 def _find(ascending: torch.Tensor, codes: torch.Tensor) -> torch.Tensor:
-    """The position of each code in `ascending`, -1 where it is not there."""
+    """The position of each code in `ascending`, -1 if it is not there."""
     import torch
 
     position = torch.searchsorted(ascending, codes).clamp_max(len(ascending) - 1)

@@ -97,7 +97,7 @@ def to_read(path: Path) -> sqlite3.Connection:
 
 
 def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
-    """Refuse a campaign that was written in another format, and a database that does more than to hold tables."""
+    """Refuse a campaign in another format, and a database with anything but tables."""
     with usable(folder / DATABASE):
         schema = _schema(connection)
         if any(kind not in ("table", "index") for kind, *_ in schema):
@@ -128,7 +128,7 @@ def _check_journal(path: Path) -> None:
 
 @contextmanager
 def usable(path: Path) -> Iterator[None]:
-    """What a damaged database, or a full disk, makes of using it, as a clear error."""
+    """Turn errors of a damaged database or a full disk into a clear error."""
     try:
         yield
     except DeepCruiserError:
@@ -141,7 +141,7 @@ def usable(path: Path) -> Iterator[None]:
 
 
 def insert(connection: sqlite3.Connection, table: str, row: tuple[Any, ...], *, replace: bool = False) -> None:
-    """Add a row, or put it in the place of the one with its key."""
+    """Add a row, or replace the one with its key."""
     marks, verb = ",".join("?" * (len(row) + 1)), "REPLACE" if replace else "INSERT"
     connection.execute(f"{verb} INTO {table} VALUES ({marks})", (*row, checksum(row)))
 
@@ -160,7 +160,7 @@ def checksum(row: Iterable[Any]) -> int:
 
 
 def locked(file: Any, *, shared: bool = False) -> bool:
-    """Take the lock of a folder, which the system takes back when the process ends, however it ends.
+    """Take the lock of a folder; the operating system releases it when the process ends, however it ends.
 
     Those who only look share it with one another.
     """
@@ -222,7 +222,7 @@ def _visits(model: AbstractModel, arrays: Sequence[IntArray]) -> Visits:
 
 
 def pack(arrays: Sequence[IntArray]) -> bytes:
-    """Some ascending arrays in few bytes: their differences as variable-length numbers, seven bits a byte."""
+    """Pack ascending arrays into few bytes: their differences as variable-length numbers, seven bits per byte."""
     lengths = [len(array) for array in arrays]
     differences = [np.diff(array, prepend=0) for array in arrays]
     values = np.concatenate([np.array(lengths, np.int64), *differences])

@@ -141,7 +141,7 @@ def fuzz(
 def _spec(
     spec: CampaignSpec, guide: Any, oracle: Oracle | None, mutations: Mutations | None, settings: dict[str, Any]
 ) -> CampaignSpec:
-    """The spec with everything that was passed apart from it."""
+    """The spec with everything that was passed separately."""
     names = [each.name for each in fields(CampaignSpec)]
     for name, value in settings.items():
         if name not in names:
@@ -160,7 +160,7 @@ def _spec(
 def _identity(
     system: System, model: AbstractModel | None, seeds: Seeds, leave_out: Collection[str], against: System | None
 ) -> dict[str, Any]:
-    """What must be the same when a campaign is resumed but is not part of a spec."""
+    """The facts that must be the same on resuming but are not part of a spec."""
     return {
         "model": "" if model is None else model.fingerprint,
         "system": str(getattr(system, "fingerprint", "")),

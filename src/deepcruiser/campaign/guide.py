@@ -43,7 +43,7 @@ class Guide:
 
     @property
     def needs_model(self) -> bool:
-        """Whether it keeps what increases coverage."""
+        """Whether it keeps mutants that increase coverage."""
         return self.keep.startswith("coverage")
 
     @property

@@ -78,7 +78,7 @@ class Mutations:
 
     @property
     def description(self) -> dict[str, Any]:
-        """Everything that decides which mutants there are."""
+        """Everything that determines the mutants."""
         description: dict[str, Any] = {"kinds": [kind.__name__ for kind in self.kinds], "ranges": dict(self.ranges)}
         if self.type == "own":
             families = [[kind.__name__ for kind in self.kinds if kind in S] for S in (*self.families, self.unaffected)]

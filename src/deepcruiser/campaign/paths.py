@@ -102,7 +102,7 @@ def _path(model: AbstractModel, run: Any, transcribe: Callable[[Any], Any] | Non
 
 
 def _texts(outputs: Any, transcribe: Callable[[Any], Any]) -> list[tuple[int, str]]:
-    """What the system makes of the outputs up to some steps, where that is a text."""
+    """The answers to the outputs up to some steps, if they are texts."""
     texts: list[tuple[int, str]] = []
     for step in np.unique(np.linspace(1, len(outputs), min(_MOMENTS, len(outputs))).astype(np.int64)).tolist():
         try:

@@ -36,7 +36,7 @@ class Preference:
 
 
 def learns(scheduler: Component) -> bool:
-    """Whether the scheduler chooses changes by what earlier ones brought; if not, its preferences are chance."""
+    """Whether the scheduler learns from earlier changes; otherwise, preferences are chance."""
     return scheduler.type == "learned" or scheduler.parameters.get("pick") == "thompson"
 
 
@@ -86,7 +86,7 @@ class Preferences:
         return [Preference(name, shares[0].get(name, 0.0), shares[1].get(name, 0.0), values[name]) for name in names]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as JSON holds it: pairs are of the first runs and the last."""
+        """Everything as JSON; pairs are of the first and the last runs."""
         first, last = self.quarters
         kinds = [{"kind": p.kind, "share": [p.first, p.last], "values": p.values} for p in self.kinds]
         seeds = Counter(run.seed for run in last).most_common(_SEEDS)
@@ -101,7 +101,7 @@ class Preferences:
 
     @property
     def short(self) -> str:
-        """The kinds that are used most lately, in a few words; empty if the scheduler learns nothing, or yet."""
+        """The most used kinds lately, in a few words; empty if the scheduler does not learn, or after too few runs."""
         if not self.known or not self.learns:
             return ""
         last = self.quarters[1]
@@ -111,7 +111,7 @@ class Preferences:
 
     @property
     def text(self) -> str:
-        """What is preferred, in a sentence or two; empty if there are too few runs."""
+        """The preferences in a sentence or two; empty if there are too few runs."""
         if not self.known:
             return ""
         first, last = self.quarters

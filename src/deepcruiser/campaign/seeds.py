@@ -77,19 +77,19 @@ class Inputs:
         return recipe[-1](self.make(seed, recipe[:-1]))  # the parent's input may be in memory
 
     def parent(self, seed: str, recipe: Recipe) -> Any:
-        """The same for a test of the queue, whose mutants will be made too: it is held."""
+        """The same for a test of the queue; it is kept in memory, because its mutants will be made too."""
         value = self.make(seed, recipe)
         self._hold(seed, recipe, value)
         return value
 
     def note(self, seed: str, recipe: Recipe, value: Any) -> None:
-        """Hold an input that was just made until it has been judged."""
+        """Keep an input in memory until it has been judged."""
         self._recent[seed, recipe] = value
         if len(self._recent) > self._most_recent:
             self._recent.popitem(last=False)
 
     def keep(self, seed: str, recipe: Recipe) -> None:
-        """Hold the input of a new test of the queue, if it is still in memory."""
+        """Keep the input of a new test of the queue in memory, if it is still there."""
         if (seed, recipe) in self._recent:
             self._hold(seed, recipe, self._recent[seed, recipe])
 

@@ -146,7 +146,7 @@ class CampaignSpec:
         return Guide(tuple(map(criterion, self._criteria())), self.guide.type)  # type: ignore[arg-type]
 
     def _criteria(self) -> list[str]:
-        """The names of the guide's criteria, which may be those of a user's own."""
+        """The names of the guide's criteria, which may be a user's own."""
         if self.guide.type not in KEEP:
             raise unknown("type of guide", self.guide.type, KEEP)
         self.guide.check("guide", ("criteria",))
@@ -323,7 +323,7 @@ def guide_component(guide: Guide) -> Component:
 
 
 def mutations_component(mutations: Mutations) -> Component:
-    """Mutations as data: those of sound, text or series whole, of others what tells them apart."""
+    """Mutations as data: complete for sound, text and series, otherwise only what identifies them."""
     return Component(mutations.type, summarise(mutations.description))
 
 
@@ -343,7 +343,7 @@ def _number(value: float) -> str:
 
 
 def _typed(value: Any, *, percent: bool) -> str:
-    """A limit or a list of names as one types it."""
+    """A limit or a list of names as it is typed."""
     if isinstance(value, list | tuple):
         return ",".join(value)
     return f"{_number(100 * value)}%" if percent else _number(value)

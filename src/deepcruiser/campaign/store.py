@@ -132,7 +132,7 @@ class Store:
             self._lock.close()
 
     def meta(self, key: str) -> Any:
-        """What is stored under a key, None if nothing is."""
+        """The value of a key; None if there is none."""
         with self.usable():
             rows = dict(select(self._db, "meta", ""))  # all rows, because a damaged key would not be found
             needed = {name for first, names in _TOGETHER.items() if first in rows for name in names}
@@ -196,7 +196,7 @@ class Store:
         seconds: float,
         failures: Mapping[int, tuple[InputFile | None, Mapping[str, Any]]],
     ) -> None:
-        """Write a step, whole; `failures` are the files of its failing inputs and their descriptions, by number."""
+        """Write a step completely; `failures` are the files of its failing inputs and their descriptions, by number."""
         for number, (file, description) in failures.items():
             _write_failed(self.folder / "failed", number, file, description)
         with self.usable(), self._db:
@@ -263,7 +263,7 @@ class Store:
             self._put(key, value)
 
     def usable(self) -> AbstractContextManager[None]:
-        """What a damaged database makes of reading it, as a clear error."""
+        """Turn errors of a damaged database into a clear error."""
         return usable(self.folder / DATABASE)
 
     def _put(self, key: str, value: Any) -> None:
@@ -287,7 +287,7 @@ class Store:
 
 
 def _check_types(*pairs: tuple[Any, Any]) -> None:
-    """Refuse values of a row that have another type than those that are written."""
+    """Refuse values of a row with a wrong type."""
     for value, kind in pairs:
         if not isinstance(value, kind) or value == math.inf or value == -math.inf:
             raise ValueError(f"a row holds {value!r}")
@@ -340,7 +340,7 @@ def _write_input(stem: Path, file: InputFile | None) -> None:
 
 
 def versions() -> dict[str, str]:
-    """By name, those of Python and of the libraries that are installed."""
+    """The versions of Python and of the installed libraries, by name."""
     result = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:

@@ -51,7 +51,7 @@ def verdict(execution: Execution, oracle: Oracle | None, reference: Callable[[An
 
 
 def seed_reference(oracle: Oracle, seeds: Seeds, name: str, output: Any) -> Any:
-    """What the answer to a seed is compared with."""
+    """The reference for the answer to a seed."""
     reference = oracle.reference(seeds.text(name), output)
     return moved_reference(oracle, reference, lambda: seeds[name], (), lambda: seeds[name])
 
@@ -59,6 +59,6 @@ def seed_reference(oracle: Oracle, seeds: Seeds, name: str, output: Any) -> Any:
 def moved_reference(
     oracle: Oracle | None, reference: Any, seed: Callable[[], Any], recipe: Sequence[Any], mutant: Callable[[], Any]
 ) -> Any:
-    """What the answer to a mutant is compared with: its seed's reference, or where the changes have moved that."""
+    """The reference for the answer to a mutant: that of its seed, moved by the changes if the oracle follows them."""
     follow = getattr(oracle, "follow", None)
     return reference if follow is None else follow(reference, seed(), recipe, mutant())

@@ -225,7 +225,7 @@ def judging_oracle(spec: CampaignSpec, *, device: str = "cpu") -> Oracle:
 
 
 def load_mutations(spec: CampaignSpec) -> Mutations:
-    """The same, tried once so that a wrong range is an error now and not in the middle of a campaign."""
+    """The mutations, each drawn once, so that a wrong range is an error now and not during a campaign."""
     mutations = build_mutations(spec)
     for kind in mutations.kinds:
         mutations.draw(kind, np.random.default_rng(0))

@@ -87,7 +87,7 @@ def _devices() -> list[str]:
 
 
 def _self_test() -> str:
-    """Profile, cover and transform with a small network; what went wrong, if anything did."""
+    """Profile, cover and transform with a small network; returns the problem, if any."""
     import numpy as np
     import torch
 

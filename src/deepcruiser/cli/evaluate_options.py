@@ -98,7 +98,7 @@ class EvaluateOptions:
 
 
 def partitions_from(text: str) -> tuple[int, ...]:
-    """The numbers that --partitions lists: 10,20,50,100."""
+    """The numbers in --partitions: 10,20,50,100."""
     try:
         return tuple(int(number) for number in text.split(","))
     except ValueError:
@@ -106,7 +106,7 @@ def partitions_from(text: str) -> tuple[int, ...]:
 
 
 def paper_experiment(ctx: click.Context) -> dict[str, Any]:
-    """What --paper sets, where it was not typed; another batch size contradicts it."""
+    """The settings of --paper that were not typed; another batch size contradicts it."""
     typed = {name for name in ctx.params if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE}
     if "batch_size" in typed and ctx.params["batch_size"] != 1:
         raise click.UsageError(

@@ -302,7 +302,7 @@ def _left_out(path: str | None) -> list[str]:
 
 
 def _serving(folder: Path, port: int | None) -> AbstractContextManager[str]:
-    """The live page, as its URL; empty if it is not asked for."""
+    """The live page, as its URL; empty without --serve."""
     if port is None:
         return contextlib.nullcontext("")
     from deepcruiser.report.server import serving

@@ -30,7 +30,7 @@ gate_options = together(
 
 
 def spacing_line(count: int) -> str:
-    """What is said of answers that are right but for their spaces."""
+    """The line about answers that are right except for their spaces."""
     return f"{count:,} answers differ from the expected ones only in spacing; they count as right"
 
 

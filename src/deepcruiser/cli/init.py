@@ -227,7 +227,7 @@ def _wrapper(source: str, wrapping: _Wrapping, settings: Mapping[str, Any]) -> s
 
 
 def _project(source: str, data: str, train: str, value: Any, runs: list[Run]) -> dict[str, Any]:
-    """The keys of the project file, as they follow from an input and its answer."""
+    """The keys of the project file, derived from an input and its answer."""
     name = Path(source.rpartition(":")[0] or source).stem.removesuffix("_system").strip() or "campaign"
     name = "campaign" if source.startswith("process:") else name
     values: dict[str, Any] = {"system": source, "train": train, "data": data}

@@ -151,7 +151,7 @@ def _checked(monitor: Monitor, seen: Seen) -> Checked:
 def _neighbours(
     system: System, profile: str, model: AbstractModel, inputs: Any, checked: Sequence[Checked], count: int
 ) -> dict[str, list[Neighbour]]:
-    """The training sequences nearest to what raised each alarm; the inputs are run once more for it."""
+    """The training sequences nearest to the states behind each alarm; the inputs are run again for it."""
     loaded, neighbours = Profile.load(profile), {}
     alarms = {row.seen.name: row.alarm for row in checked if row.alarm is not None and not row.alarm.problem}
     for name, item in named(inputs):

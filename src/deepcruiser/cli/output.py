@@ -19,7 +19,7 @@ WRONG_USE, UNEXPECTED, WRONG_SEEDS, INTERRUPTED, CLOSED = 2, 3, 4, 130, 141
 
 
 def say(text: object, *, err: bool = False, file: IO[str] | None = None) -> None:
-    """Print lines that are safe on every terminal, whatever a file, a network or a program has put into them."""
+    """Print lines that are safe on every terminal, whatever files, networks or programs put into them."""
     out = file or (sys.stderr if err else sys.stdout)
     encoding = getattr(out, "encoding", None) or "utf-8"
     line = printable_lines(str(text)).encode(encoding, "backslashreplace").decode(encoding)
@@ -41,7 +41,7 @@ def output_for(as_json: bool) -> Iterator[IO[str]]:
 
 
 def end_with_status(command: Callable[[], Any]) -> None:
-    """Run a command and end with its exit status; what it raises becomes one line and a status of its own."""
+    """Run a command and end with its exit status; each kind of error becomes one line and a separate status."""
     stdout = sys.stdout
     formatted = printable_warnings()
     try:
@@ -91,7 +91,7 @@ def _details() -> str:
 
 
 def _mute() -> None:
-    """Stop all further output: the interpreter's own attempt at exit would fail again and change the status."""
+    """Stop all further output; otherwise the interpreter would try again at exit, fail and change the status."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -40,7 +40,7 @@ _KEY = re.compile(r"\s*([\w\-.\"' ]+?)\s*=")
 
 
 class ProjectCommand(click.Command):
-    """A command that takes from the project file what was not typed; `groups` are headings of its help."""
+    """A command that reads options that were not typed from the project file; `groups` are headings of its help."""
 
     def __init__(self, *args: Any, groups: Mapping[str, Sequence[str]] | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -73,7 +73,7 @@ class ProjectCommand(click.Command):
 
 
 def _replaced(name: str, typed: Mapping[str, Any]) -> bool:
-    """Whether a typed option takes the place of this one."""
+    """Whether a typed option replaces this one."""
     return any(
         name in place and any(other & typed.keys() for other in row if other is not place)
         for row in _ALTERNATIVES
@@ -154,7 +154,7 @@ def read(path: Path, table: tuple[str, ...], target: str | None) -> tuple[dict[s
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:
-    """The line of the value at these keys, or of the last of them that has a line."""
+    """The line of the value at these keys, or of the last key that has a line."""
     best, line = 0, 1
     for number, path in _lines(text):
         same = next((i for i, (one, other) in enumerate(zip(path, keys, strict=False)) if one != other), None)
@@ -180,7 +180,7 @@ def _parts(key: str) -> list[str]:
 
 
 def _check(key: str, value: Any, kind: str) -> None:
-    """Build what a key describes, to see whether it is right."""
+    """Build the object of a key, to check it."""
     from deepcruiser.campaign.spec import CampaignSpec, check_type
 
     if key in OWN:

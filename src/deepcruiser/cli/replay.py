@@ -154,7 +154,7 @@ def open_campaign(folder: Path, *, device: str = "cpu", **sources: str | None) -
 
 
 def _model(spec: CampaignSpec, stored: CampaignRecord) -> AbstractModel | None:
-    """The model of the campaign, to compare states; without it there is still the answer to compare."""
+    """The model of the campaign, to compare states; without it, only answers are compared."""
     if stored.model is not None or not stored.identity.get("model"):
         return stored.model
     why = stored.model_problem

@@ -230,7 +230,7 @@ def object_from(reference: str) -> Any:
 
 @contextmanager
 def running(source: str) -> Iterator[None]:
-    """Run code of the user's file; whatever it raises, `sys.exit` included, is a clear error with its line."""
+    """Run code of the user's file; any exception, `sys.exit` included, becomes a clear error with its line."""
     try:
         yield
     except DeepCruiserError:

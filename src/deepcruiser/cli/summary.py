@@ -59,7 +59,7 @@ def _severity(record: CampaignRecord) -> float:
 
 
 def preferences(record: CampaignRecord) -> dict[str, Any] | None:
-    """What the campaign came to prefer; None if there are too few runs."""
+    """The preferences of the campaign; None if there are too few runs."""
     result = Preferences(learns=learns(record.spec.scheduler))
     for event in record.runs:
         parent = record.tests[event.parent]
@@ -123,7 +123,7 @@ def as_text(figures: dict[str, Any]) -> str:
 
 
 def _without_failures(figures: dict[str, Any]) -> str:
-    """That no test failed and, after many runs, what to change."""
+    """The line for a campaign without failures; after many runs, with advice."""
     if figures["runs"] < _MANY_RUNS:
         return "no failing tests"
     return (
@@ -141,7 +141,7 @@ def failure_lines(test: dict[str, Any]) -> list[str]:
 
 
 def status_dict(status: Status) -> dict[str, Any]:
-    """What just happened, as JSON."""
+    """The latest events and counts, as JSON."""
     state = status.state
     names = [criterion.name for criterion in state.guide.criteria]
     return {

@@ -72,7 +72,7 @@ def kaldi(scp: Path) -> Iterator[Sample]:
 
 
 def kaldi_texts(path: Path) -> dict[str, str]:
-    """The texts by id in the file `text` beside a file of Kaldi, if there is one."""
+    """The texts by id in the file `text` next to a file of Kaldi, if there is one."""
     return dict(key_and_rest(line) for _, line in lines(path.with_name("text")))
 
 

@@ -115,7 +115,7 @@ def _refuse(data: Any) -> Iterable[Any]:
 
 
 def _labelled(item: Any, name: str, fields: tuple[Any, Any]) -> Any:
-    """An item of a shape that has its right answer in it as `Labelled`; any other as it is."""
+    """An item that contains its right answer, as `Labelled`; any other item unchanged."""
     if hasattr(type(item), "input") or "input" in getattr(item, "__dict__", ()):
         return item
     chosen, label = fields

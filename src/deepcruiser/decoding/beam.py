@@ -34,7 +34,7 @@ NEVER = -1e4
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Words as the search wants them: a trie of their spellings, and a scorer of sequences of them."""
+    """Words for the search: a trie of their spellings, and a scorer of word sequences."""
 
     words: Sequence[str]
     trie: Any
@@ -136,7 +136,7 @@ def _table(scores: Any, width: int) -> npt.NDArray[np.float64]:
 
 @lru_cache(maxsize=8)
 def _lexicon(names: tuple[str, ...], model: LanguageModel | None, words: tuple[str, ...] | None) -> Lexicon:
-    """The words that the alphabet can spell; made once, since it takes a tenth of a second and more."""
+    """The words that the alphabet can spell; cached, because it takes a tenth of a second or more."""
     decoder = _flashlight()
     if words is None and model is None:
         raise InputError("ctc_beam needs known words: give a language_model or a list of words, or use ctc_greedy")

@@ -28,7 +28,7 @@ def spans(
     pause_seconds: float = 0.1,
     pad_seconds: float = 0.03,
 ) -> list[tuple[float, float]]:
-    """The times at which something is there, as (start, end) in seconds, from its probability in each step.
+    """The times at which something is present, as (start, end) in seconds, from its probability in each step.
 
     A span begins when the probability reaches `above` and ends when it falls below `below`, unless it reaches `above`
     again within `pause_seconds`. Spans shorter than `shortest_seconds` are dropped; the others are widened by

@@ -52,7 +52,7 @@ def as_array(scores: Any) -> npt.NDArray[np.float64]:
 
 
 def symbols(alphabet: Sequence[str], classes: int, blank: int) -> tuple[Array, int]:
-    """A symbol for every class, that of the blank empty, and the blank's number from the front."""
+    """A symbol for every class, empty for the blank, and the non-negative number of the blank."""
     if not -classes <= blank < classes:
         raise InputError(f"blank is class {blank}, but there are {classes} classes")
     blank %= classes
@@ -82,7 +82,7 @@ _LEAST = -60.0
 
 
 def scores_of(output: Any, classes: Sequence[str], *, blank: int | None) -> Scores | None:
-    """An output as scores of these classes; None if it has no such form.
+    """An output as scores of these classes; None if it does not have that form.
 
     The output may hold probabilities, their logarithms or logits. With a `blank`, `classes` may leave its symbol out.
     """
@@ -96,7 +96,7 @@ def scores_of(output: Any, classes: Sequence[str], *, blank: int | None) -> Scor
 
 
 def loss_of(scores: Scores, answer: Any) -> float | None:
-    """The loss of an answer by the scores; None if it is not one that they can give."""
+    """The loss of an answer by the scores; None if the scores cannot express it."""
     values, answer = scores.values.astype(np.float64), str(answer)
     if scores.blank is None:
         label = scores.classes.index(answer) if values.ndim == 1 and answer in scores.classes else None

@@ -96,7 +96,7 @@ def _similarities(model: AbstractModel, seed_families: Sequence[Family], again: 
 def _visited(
     model: AbstractModel, seed_families: Sequence[Family], again: Sequence[Record]
 ) -> tuple[list[list[Visited]], list[Visited]]:
-    """What each seed and its mutants visit, and what the seeds do when they are run again."""
+    """The visits of each seed and its mutants, and those of the seeds run again."""
     records = [record for family in seed_families for record in (family.seed, *family.valid)]
     every = iter(visited(model, [*records, *again]))
     groups = [[next(every) for _ in range(1 + len(family.valid))] for family in seed_families]

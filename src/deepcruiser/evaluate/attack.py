@@ -106,7 +106,7 @@ def _decibels(wave: Tensor, noise: Tensor) -> float:
 
 
 def attack_once(victim: Victim, attack: Attack, samples: Samples, target: str, *, folder: Path) -> Adversarial:
-    """The same attack, kept in `folder`, where it is found again the next time."""
+    """The same attack, cached in `folder`."""
     about = json.dumps([victim.fingerprint, attack.peak, attack.steps, attack.shrink, target])
     digest = hashlib.sha256(about.encode() + np.ascontiguousarray(samples, np.float32).tobytes()).hexdigest()
     path = folder / f"{digest[:32]}.{KIND}"

@@ -97,7 +97,7 @@ def strategies(base: int) -> list[Arm]:
 
 
 def panel(experiment: Experiment, base: int) -> list[tuple[Criterion, AbstractModel]]:
-    """What is measured in every campaign: BSCov on all grids, and the other criteria on one."""
+    """The measured coverages of every campaign: BSCov on all grids, and the other criteria on one."""
     models = experiment.models
     return [(BSCov, model) for model in models.values()] + [(c, models[base]) for c in FIVE if c is not BSCov]
 

@@ -35,7 +35,7 @@ MUTANTS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """What the question is asked of.
+    """The subject of the question.
 
     `clean` are calibrated on and, in other clusters, checked for false alarms; `tests` have texts; `far` are sets of
     recordings unlike those that were profiled, by name. Nothing of it should be in the profile.
@@ -63,7 +63,7 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """Everything that was run, by what it is."""
+    """All inputs that were run, by set."""
 
     calibration: list[Observation]
     fresh: list[Observation]
@@ -141,7 +141,7 @@ def wrong(evidence: Evidence, reference: str, observation: Observation) -> bool:
 
 
 def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
-    """The sets that come from nothing: music, and speech by espeak-ng, as English as the tests and in other tongues."""
+    """The synthetic sets: music, and speech by espeak-ng, in English and in other languages."""
     rng = np.random.default_rng(seed)
     result = {"music": [Item(f"music {n}", music(rng), f"music {n}") for n in range(MUSIC)]}
     if has_espeak():
@@ -160,7 +160,7 @@ def _made(tests: Sequence[Item], seed: int) -> dict[str, list[Item]]:
 
 
 def _mutants(evidence: Evidence, run: Runner, tests: Sequence[Item]) -> tuple[list[Observation], list[Observation]]:
-    """What passed and what failed in a campaign, in which a mutant fails if it loses its seed's answer."""
+    """The passing and the failing mutants of a campaign in which a mutant fails if the answer changes."""
     seeds = [Labelled(item.name, item.value, item.text) for item in tests[: evidence.inputs // MUTANTS]]
     progress = Progress(evidence.inputs, stage="campaign", watch=evidence.watch)
     record = fuzz(

@@ -127,7 +127,7 @@ def _drawn(name: str, seed: int) -> bytes:
 
 
 def half(name: str, seed: int) -> bool:
-    """Whether a cluster belongs to the first half, drawn by its name."""
+    """Whether a cluster belongs to the first half, chosen by a hash of its name."""
     return _drawn(f"half {name}", seed)[0] < 128
 
 

@@ -20,7 +20,7 @@ Work = Callable[[Experiment, Unit], Result]
 
 
 class Pool:
-    """Does pieces of work for an experiment, here, in `jobs` processes or on a Ray cluster, with the same results.
+    """Does the work of an experiment in this process, in `jobs` processes or on a Ray cluster, with equal results.
 
     `load` makes the experiment again in the process of a number. What has been run is on disk, so whoever is
     interrupted loses a batch at most. The machines of a `cluster` share the experiment's folder.

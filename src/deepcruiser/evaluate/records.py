@@ -45,7 +45,7 @@ class Record:
         return not self.invalid and self.problem is None
 
     def result(self, components: int) -> Run | Problem:
-        """What came of it, with a trace of the first components only."""
+        """The result, with a trace of the first components only."""
         if self.problem is not None:
             return self.problem
         trace = Trace(self.states[:, :components], self.inputs[:, :components], segments=self.segments)

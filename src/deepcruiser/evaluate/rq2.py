@@ -61,7 +61,7 @@ def rq2(pool: Pool, *, seeds: int = 100, mutants: int = 100, changes: int = 1, t
 
 
 def known_of(changes: int) -> str:
-    """What is regressed out of the ranks, in words."""
+    """A description of what is regressed out of the ranks."""
     return "the seed" if changes > 1 else "the seed, the transformation, or the transformation with its parameters"
 
 

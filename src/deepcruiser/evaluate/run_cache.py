@@ -26,7 +26,7 @@ from deepcruiser.transformations import to_dict
 
 
 class RunCache:
-    """Makes and runs batches of mutants, and keeps what comes of them in a folder.
+    """Makes and runs batches of mutants, and caches the results in a folder.
 
     A network may answer an input a little differently in another batch. So a batch is cached as a whole, and the same
     batch never runs twice, whichever question or campaign asks for it: the same command gives the same numbers, however
@@ -54,7 +54,7 @@ class RunCache:
         self._inputs = Inputs(seeds)
 
     def batch(self, recipes: Sequence[Recipe]) -> Batch:
-        """What came of these inputs, in their order: from the cache, or else they are made and run now."""
+        """The results of these inputs, in their order: from the cache, or made and run now."""
         path = self._path(recipes)
         if path.is_file():
             batch = self.known(recipes)
@@ -65,7 +65,7 @@ class RunCache:
         return batch
 
     def known(self, recipes: Sequence[Recipe]) -> Batch:
-        """What came of these inputs, which are in the cache."""
+        """The results of these inputs, which are in the cache."""
         return Batch.load(self._path(recipes), recipes)
 
     def gather(self, records: Sequence[Record]) -> None:
@@ -88,7 +88,7 @@ class RunCache:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A text that changes when the network, the projections or the validity gate do."""
+        """A text that changes with the network, the projections or the validity gate."""
         projections = [(p.mean, p.axes) for p in (self.projections.states, self.projections.inputs)]
         network = str(getattr(self.system, "fingerprint", ""))
         return digest_of([network, self.mutations.gate, projections])
@@ -127,7 +127,7 @@ class RunCache:
 
 
 class CachedExecutor(Executor):
-    """Executes mutants through a cache; `records` and `seconds` are what came of the latest batch."""
+    """Executes mutants through a cache; `records` and `seconds` are those of the latest batch."""
 
     def __init__(self, cache: RunCache, model: AbstractModel, components: int) -> None:
         self._cache, self._model, self._components = cache, model, components
@@ -146,7 +146,7 @@ class CachedExecutor(Executor):
         return [self.execution(record) for record in batch.records]
 
     def execution(self, record: Record) -> Execution:
-        """What a record says of its input."""
+        """The description of a record's input."""
         if record.invalid:
             return Execution(record.digest, record.invalid)
         return execution(record.digest, record.result(self._components), self._model)

@@ -70,7 +70,7 @@ def chosen_arms(names: Sequence[str], base: int, severity: str | float) -> dict[
 
 
 def first_failure(campaign: Campaign) -> float:
-    """The number of the first run that failed; that of the runs, and one, if none did."""
+    """The number of the first run that failed; if none did, the number of runs plus one."""
     return float(
         next((at for at, run in enumerate(campaign["ran"], 1) if run["outcome"] == "failed"), len(campaign["ran"]) + 1)
     )
@@ -81,7 +81,7 @@ def mean(campaign: Campaign, *, what: str) -> float:
 
 
 def measures(campaigns: Campaigns) -> dict[str, Measure]:
-    """What is compared, by its name in the tables."""
+    """The compared measures, by their names in the tables."""
     models = campaigns.experiment.models
     coverage = {
         f"BSCov {models[m].name}": partial(at, place=campaigns.place("BSCov", m), what="executed") for m in models

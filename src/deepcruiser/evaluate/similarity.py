@@ -40,7 +40,7 @@ ITEMS = ("states", "basic", "transitions")
 
 
 def visited(model: AbstractModel, records: Sequence[Record]) -> list[Visited]:
-    """The items that each run visits, numbered alike for all runs."""
+    """The items that each run visits, with the same numbers for all runs."""
     if not records:
         return []
     width = model.projections.states.components

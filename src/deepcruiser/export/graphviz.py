@@ -89,7 +89,7 @@ def _dot_nodes(model: AbstractModel, written: bool) -> Iterator[str]:
 
 
 def _places(cells: IntArray, pitch: float) -> list[tuple[float, float]]:
-    """Where the states lie, in inches: by their first two components, and side by side where those are the same."""
+    """The positions of the states in inches: by their first two components, and side by side if those are equal."""
     if cells.shape[1] == 1:  # around a circle, because edges along a line would overlap
         around = max(1.0, len(cells) / 7) * np.exp(2j * np.pi * np.arange(len(cells)) / len(cells))
         return list(zip(around.real.tolist(), around.imag.tolist(), strict=True))

@@ -30,7 +30,7 @@ def mask(model: AbstractModel, states: IntArray) -> npt.NDArray[np.bool_]:
 
 
 def no_way_out(model: AbstractModel) -> IntArray:
-    """The states that no transition leaves, because every trace that came there ended there."""
+    """The states without outgoing transitions, because every trace that reached them ended there."""
     return np.flatnonzero(np.bincount(model.counts.source, minlength=len(model.states)) == 0)
 
 

@@ -58,7 +58,7 @@ def _transitions(transducer: Transducer, inputs: list[str], outputs: list[str]) 
 
 
 def _symbols(values: npt.NDArray[Any], letter: str) -> list[str]:
-    """A word for each value, without spaces and no two alike."""
+    """A different word for each value, without spaces."""
     if np.issubdtype(values.dtype, np.integer):
         rows = values.reshape(len(values), -1).tolist()
         return ["_".join([letter, *(str(number).replace("-", "m") for number in row)]) for row in rows]

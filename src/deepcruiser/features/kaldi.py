@@ -78,7 +78,7 @@ class KaldiFeatures:
 
     @cached_property
     def fbank(self) -> LogMel:
-        """The log-mel features that everything starts with."""
+        """The log-mel features that the other steps start from."""
         return LogMel.kaldi(rate=self.rate, bins=self.bins)
 
     @property
@@ -97,7 +97,7 @@ class KaldiFeatures:
         return rows.astype(np.float32) if len(rows) else np.zeros((0, self.size), dtype=np.float32)
 
     def statistics_of(self, values: Iterable[Any]) -> Array:
-        """The statistics of the recordings of a speaker, [2, bins + 1], for `statistics`."""
+        """The statistics of a speaker's recordings, [2, bins + 1], for `statistics`."""
         total = np.zeros((2, self.bins + 1))
         for value in values:
             total += _statistics(np.asarray(self.fbank(value), dtype=np.float64))

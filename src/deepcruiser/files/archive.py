@@ -105,7 +105,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    """Refuse members that are compressed, that come twice or that share bytes, before any of them is read."""
+    """Refuse compressed, doubled and overlapping members before any of them is read."""
     members = archive.infolist()
     if len({member.filename for member in members}) < len(members):
         raise ValueError("it contains the same part twice")

@@ -26,7 +26,7 @@ _REVERSED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
 def contradiction(path: Path, raw: BinaryIO, log: str, *, frames: int) -> str:
-    """What is wrong with an open file, given libsndfile's log and the frames that it read; empty if nothing is."""
+    """The problem of an open file, given libsndfile's log and the frames that it read; empty if there is none."""
     place = raw.tell()
     try:
         raw.seek(0)
@@ -124,7 +124,7 @@ def _crc8(data: bytes) -> int:
 
 @lru_cache(maxsize=64)  # a long recording may be read many times, in parts
 def _in_ogg(path: Path, size: int, changed: int) -> str:
-    """Whether all pages are there and as they were written."""
+    """Whether all pages are present and unchanged."""
     numbers: dict[bytes, int] = {}
     with open(path, "rb") as file:
         at = 0

@@ -56,7 +56,7 @@ class KaldiReader:
         return self.data[self.position : self.position + 1]
 
     def token(self, expected: str = "a token") -> str:
-        """The characters up to the next white space, of which one character is passed over."""
+        """The characters up to the next white space, of which one character is skipped."""
         if not self.binary:
             self._skip_space()
         match = _WORD.match(self.data, self.position)
@@ -89,7 +89,7 @@ class KaldiReader:
             raise self.error(expected) from None
 
     def flag(self) -> bool:
-        """The letter T or F; in binary, nothing stands between it and what follows."""
+        """The letter T or F; in binary, the next value follows directly."""
         letter = self.peek()
         if letter not in (b"T", b"F"):
             raise self.error("T or F")
@@ -109,7 +109,7 @@ class KaldiReader:
         return np.frombuffer(data, dtype=(_MATRICES | _VECTORS)[kind]).reshape(shape).copy()
 
     def skip_array(self) -> None:
-        """Pass over a vector or a matrix without reading it."""
+        """Skip a vector or a matrix."""
         if not self.binary:
             self.position = self._brackets()[1] + 1
             return
@@ -151,7 +151,7 @@ class KaldiReader:
         return kind, tuple(shape), low, span
 
     def _bytes(self, kind: str, shape: tuple[int, ...]) -> int:
-        """The number of bytes of an array, all of which are there."""
+        """The number of bytes of an array, after checking that all of them are there."""
         count = int(np.prod(shape, dtype=object))
         if kind in _COMPRESSED:
             needed = count * _COMPRESSED[kind] + (8 * shape[1] if kind == "CM" else 0)
@@ -166,7 +166,7 @@ class KaldiReader:
         return needed
 
     def _brackets(self) -> tuple[int, int]:
-        """Where the brackets of an array in text stand."""
+        """The positions of the brackets of an array in text."""
         if self.peek() != b"[":
             raise self.error("a vector or a matrix in brackets")
         end = self.data.find(b"]", self.position)

@@ -47,7 +47,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """All that is in a file."""
+    """The content of a file."""
     name = os.fspath(path)
     try:
         with open_regular(path) as file:

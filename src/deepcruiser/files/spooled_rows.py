@@ -38,7 +38,7 @@ class Rows:
             self._write()
 
     def _write(self) -> None:
-        """Write the rows that are waiting: writing short rows one by one would take longer than computing them."""
+        """Write the waiting rows; writing short rows one by one would take longer than computing them."""
         self._file.seek(0, 2)
         self._file.write(b"".join(self._waiting))
         self._waiting, self._waiting_rows = [], 0

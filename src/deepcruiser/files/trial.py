@@ -110,7 +110,7 @@ def _child(process: int) -> _Child:
 
 
 def check_loads(kind: Literal["hdf5", "kenlm", "tflite"], path: str | os.PathLike[str], *, name: str) -> None:
-    """Refuse a file that crashes the library which reads it, or on which that takes too long."""
+    """Refuse a file that crashes the library that reads it, or takes too long."""
     if not hasattr(os, "fork"):  # on Windows
         return
     limit = LIMIT_SECONDS + os.stat(path).st_size // BYTES_A_SECOND

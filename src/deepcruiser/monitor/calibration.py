@@ -78,7 +78,7 @@ class Calibration:
         return standard
 
     def parts(self, scores: FloatArray) -> FloatArray:
-        """What each score adds to the whole, which is their maximum or their sum."""
+        """The contribution of each score to the combined score, which is their maximum or their sum."""
         standard = self.standardised(scores)
         return np.arcsinh(standard) * self.weights if len(self.bad) else standard
 
@@ -90,7 +90,7 @@ class Calibration:
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Of the logistic model that tells bad from clean, with a ridge of 1."""
+        """The weights of a logistic model that separates bad from clean inputs, with a ridge of 1."""
         from scipy.optimize import minimize  # imported here, because it loads slowly
 
         rows = np.arcsinh(self.standardised(np.concatenate([self.clean, self.bad])))
@@ -108,7 +108,7 @@ class Calibration:
 
     @cached_property
     def order(self) -> int:
-        """Which of the clean inputs' scores in ascending order is the threshold, from 1: ceil((n + 1)(1 - rate))."""
+        """The rank of the threshold among the clean scores in ascending order, from 1: ceil((n + 1)(1 - rate))."""
         return min(len(self.clean), math.ceil((len(self.clean) + 1) * (1 - self.alarm_rate) - 1e-9))
 
     @cached_property
@@ -118,7 +118,7 @@ class Calibration:
 
     @cached_property
     def interval(self) -> tuple[float, float]:
-        """Where the true alarm rate on such clean data lies, with 95 % confidence: a beta distribution's quantiles."""
+        """The 95 % confidence interval of the alarm rate on such clean data: quantiles of a beta distribution."""
         from scipy.stats import beta
 
         low, high = beta.ppf((0.025, 0.975), len(self.clean) + 1 - self.order, self.order)

@@ -42,7 +42,7 @@ class Steps:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """A model with what looking up single steps needs."""
+    """A model with tables to look up single steps."""
 
     model: AbstractModel
 
@@ -201,6 +201,6 @@ def _cells(model: AbstractModel, trace: Trace) -> IntArray:
 
 
 def _jaccard(one: IntArray, other: IntArray) -> float:
-    """Of the distinct rows of two arrays; two empty ones are the same."""
+    """The Jaccard index of the distinct rows of two arrays; 1 for two empty ones."""
     first, second = set(map(tuple, one.tolist())), set(map(tuple, other.tolist()))
     return len(first & second) / len(first | second) if first | second else 1.0

@@ -43,13 +43,13 @@ class StepMonitor:
         self.restart(initial)
 
     def restart(self, initial: Array) -> None:
-        """Go on from another initial state, where a segment of the input begins."""
+        """Continue from another initial state, at the beginning of a segment."""
         self._last = np.empty(0, np.int64)
         no_inputs = np.empty((0, self._projections.inputs.components), np.float32)
         self._take(_vectors(initial, self._projections.states, "state"), no_inputs)
 
     def update(self, states: Array, inputs: Array) -> None:
-        """Take in steps: the inputs, and the state that followed each."""
+        """Add steps: the inputs, and the state after each."""
         reached = _vectors(states, self._projections.states, "state")
         read = _vectors(inputs, self._projections.inputs, "input")
         if len(reached) != len(read):

@@ -76,7 +76,7 @@ class CampaignData:
             fold.update()
 
     def fold(self, kind: type[F]) -> F:
-        """The running total of this kind, made when it is first asked for and then kept up to date."""
+        """The running total of this kind, made on first use and then kept up to date."""
         if kind not in self._folds:
             self._folds[kind] = kind(self.record)
         total: F = self._folds[kind]
@@ -84,7 +84,7 @@ class CampaignData:
 
     @property
     def moment(self) -> tuple[int, str]:
-        """The number of runs and the state: a page of another moment is out of date."""
+        """The number of runs and the state; a page of another moment is out of date."""
         return len(self.record.runs), self.record.state
 
     @property

@@ -22,7 +22,7 @@ _SPEECH, _NOISE = 0.9, 0.1
 
 @dataclass(frozen=True)
 class Quality:
-    """What can be measured of a recording alone; levels in dB with full scale at 0.
+    """Measurements of a recording; levels in dB with full scale at 0.
 
     `noise_db` is the level of the softest moments: without a pause it is that of soft speech. `clipped` is the share of
     the samples at full scale.
@@ -53,7 +53,7 @@ class Quality:
 
 @dataclass(frozen=True)
 class QualityLimits:
-    """From where on a recording is doubtful as a seed; `reasons` says why one is."""
+    """The limits beyond which a recording is doubtful as a seed; `reasons` says why."""
 
     min_seconds: float = 0.5
     min_level_db: float = -45.0
@@ -61,7 +61,7 @@ class QualityLimits:
     max_clipped: float = 0.0005
 
     def reasons(self, quality: Quality) -> list[str]:
-        """Why the recording is doubtful, in a word each; empty for a good one."""
+        """The reasons why the recording is doubtful, a word each; empty for a good one."""
         doubtful = {
             "short": quality.seconds < self.min_seconds,
             "soft": quality.level_db < self.min_level_db,

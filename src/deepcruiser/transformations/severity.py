@@ -118,7 +118,7 @@ def severity_of(kind: type[Any], parameter: Callable[[str], Any], value: Any = N
 
 
 def _place(kind: type[Any], name: str, now: Any, none: float) -> Any:
-    """Where a parameter is between no change and the end of its range that is farthest from it."""
+    """The position of a parameter between no change and the farthest end of its range."""
     hard = float(max(kind.RANGES[name], key=lambda end: abs(end - none)))
     if name in _BELOW_SPEECH:
         return 10 ** ((hard - now) / 20)

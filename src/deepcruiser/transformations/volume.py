@@ -46,7 +46,7 @@ class LowPassFilter(Transformation):
 
 @dataclass(frozen=True)
 class HighPassFilter(Transformation):
-    """Remove frequencies below `cutoff_hz`: none at 0, all of them from half the rate on."""
+    """Remove frequencies below `cutoff_hz`: none at 0, all at half the rate or more."""
 
     cutoff_hz: float
 

@@ -166,7 +166,7 @@ class Splitter:
         return self._converted([self._copied(item)])[0] if isinstance(item, Tensor) else item
 
     def _copied(self, tensor: Tensor) -> Tensor:
-        """A copy on the CPU, as the network may keep and change what it returned; moved in one piece."""
+        """A copy on the CPU, moved in one piece, because the network may keep and change its output."""
         if not self.to_numpy:
             return tensor
         tensor = tensor.detach().to("cpu", copy=True)

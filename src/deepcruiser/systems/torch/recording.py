@@ -45,7 +45,7 @@ class ModuleRecorder:
         self._versions: list[int | None] = []
 
     def record(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
-        """The forward hook. It keeps copies, as the network may change the tensors in place after the call."""
+        """The forward hook. It keeps copies, because the network may change the tensors in place after the call."""
         if self.choice.kind == "output":
             self.calls.append(self._output(args, output))
             return
@@ -161,7 +161,7 @@ def recording(net: nn.Module, choice: ModuleChoice, *, padded: bool) -> Iterator
 def _refuse_padding(
     recorder: ModuleRecorder, name: str, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> None:
-    """Refuse to read a padded sequence backwards, as it would start with its padding; later modules may do so."""
+    """Refuse to read a padded sequence backwards, because it would start with its padding; later modules may do so."""
     x = args[0] if args else kwargs.get("input")
     if not recorder.calls and not isinstance(x, PackedSequence):
         raise InputError(
