@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import deepcruiser as dc
+from deepcruiser.campaign import database
 from deepcruiser.campaign.events import Event
 from deepcruiser.campaign.fuzz import Status
 from deepcruiser.campaign.store import MODEL, Store
@@ -219,3 +220,14 @@ def test_the_folder_has_the_model_the_seeds_of_failing_tests_and_why_it_stopped(
     with Store.open(tmp_path, write=False) as store:
         assert store.meta("stopped") == "64 runs are done"
     assert (campaign.stopped, campaign.state) == ("64 runs are done", "finished")
+
+
+def test_the_size_of_the_pieces_in_which_visits_are_unpacked_does_not_matter(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = opened(folder).events
+    assert any(event.visits is not None and len(event.visits.states) for event in events)
+    for size in (1, 200, 10**9):
+        monkeypatch.setattr(database, "_TOGETHER", size)
+        again = opened(folder).events
+        assert [toy.event_fields(event) for event in again] == [toy.event_fields(event) for event in events]
