@@ -190,7 +190,7 @@ def test_a_folder_of_another_format_is_refused_and_left_as_it_is(tmp_path: Path,
     before = contents(tmp_path)
     message = (
         f"the campaign in '{tmp_path}' has format {1 if version == 'old' else 99} and this version reads format "
-        f"{FORMAT}: read it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
+        f"{FORMAT}: read it with the version of deepcruiser that wrote it, or start a new campaign in another folder"
     )
     with pytest.raises(dc.FileError, match=f"^{re.escape(message)}$"):
         dc.CampaignRecord.open(tmp_path, mutations=toy.MUTATIONS)

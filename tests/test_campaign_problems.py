@@ -276,3 +276,11 @@ def test_the_scores_of_an_oracle_may_be_numbers_of_numpy(tmp_path: Path) -> None
 def test_scores_must_be_finite(tmp_path: Path, value: float) -> None:
     with pytest.raises(dc.InputError, match=f"returned the score {value}, not a finite number"):
         toy.campaign(tmp_path, oracle=Scores(lambda wrong: value if wrong else 0.0))
+
+
+def test_a_guide_that_requires_nothing_says_so(tmp_path: Path) -> None:
+    empty = dc.Criterion("Empty", lambda M: np.zeros(0), lambda T: (T.states[:0],), lambda M: {})
+    with pytest.warns(RuntimeWarning, match=r"^Empty requires nothing of M\{3,12\}, so no mutant increases it: choose"):
+        campaign = toy.campaign(tmp_path / "coverage", guide=empty)
+    assert {event.outcome for event in campaign.runs} <= {"dropped", "failed", "rejected"}
+    toy.campaign(tmp_path / "random", guide=dc.Guide((empty,), "random"))  # which keeps mutants all the same

@@ -123,8 +123,34 @@ def test_what_is_unsteady_is_not_compared() -> None:
     assert all(probe.answer is None for probe in make_probes(dice, enumerate_names(inputs())))
     assert changed(dice, make_probes(dice, enumerate_names(inputs()))) is None
     wild = Network(noise=0.5)
-    assert all(probe.states is None for probe in make_probes(wild, enumerate_names(inputs())))
-    assert dc.profile(wild, inputs(), exact=True).probes
+    with pytest.warns(RuntimeWarning, match="other states when the input '0' is run again"):
+        assert all(probe.states is None for probe in make_probes(wild, enumerate_names(inputs())))
+    with pytest.warns(RuntimeWarning, match="other states when the input '0' is run again"):
+        assert dc.profile(wild, inputs(), exact=True).probes
+
+
+class Stateful(nn.Module):
+    """A network that begins where the last call ended, unless it is told to forget that."""
+
+    def __init__(self, *, forgets: bool) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.lstm, self.forgets = nn.LSTM(3, 8, batch_first=True), forgets
+        self.last: tuple[torch.Tensor, ...] | None = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        fits = self.last is not None and self.last[0].shape[1] == len(x) and not self.forgets
+        outputs, last = self.lstm(x, self.last if fits else None)
+        self.last = tuple(part.detach() for part in last)
+        labels: torch.Tensor = outputs[:, -1].argmax(-1)
+        return labels
+
+
+def test_a_network_that_keeps_a_state_between_calls_is_named() -> None:
+    data = [x.astype(np.float32) for x in inputs()]
+    with pytest.warns(RuntimeWarning, match="keeps a state between calls, reset it at the start of each run"):
+        dc.profile(dc.TorchSystem(Stateful(forgets=False).eval(), "lstm"), data)
+    dc.profile(dc.TorchSystem(Stateful(forgets=True).eval(), "lstm"), data)  # without a warning
 
 
 def test_one_answer_that_rounding_may_have_changed_is_a_near_tie() -> None:

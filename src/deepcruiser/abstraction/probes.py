@@ -6,6 +6,7 @@ A fingerprint covers the weights and the choice of the state, but not what comes
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -109,8 +110,17 @@ def make_probes(system: System, items: Iterable[tuple[str, Any]], *, store: bool
         # Each is run twice, in a batch and alone: outputs that differ between the two cannot be compared with.
         together = system.run(list(inputs.values()))
         probes = [_probe(system, name, value, run) for (name, value), run in zip(inputs.items(), together, strict=True)]
+        unsteady = next((probe.name for probe in probes if probe.steps and probe.states is None), None)
+        repeats = unsteady is None or _repeats(system, inputs[unsteady])
     except (Exception, SystemExit):
         return ()
+    if not repeats:
+        warnings.warn(
+            f"the system gives other states when the input {unsteady!r} is run again, so coverage does not repeat: "
+            "if the network keeps a state between calls, reset it at the start of each run",
+            RuntimeWarning,
+            stacklevel=4,
+        )
     return tuple(replace(probe, value=_stored(inputs[probe.name])) for probe in probes) if store else tuple(probes)
 
 
@@ -164,6 +174,13 @@ def _probe(system: System, name: str, value: Any, together: Run) -> Probe:
     if change.part == "features":
         probe = replace(probe, inputs=None)
     return replace(probe, answer=None, states=probe.states if change.part == "decoder" else None)
+
+
+def _repeats(system: System, value: Any) -> bool:
+    """Whether an input that is run alone twice gives the same states."""
+    (first,), (again,) = system.run([value]), system.run([value])
+    change = Probe.of("", value, first).change(Probe.of("", value, again))
+    return change is None or change.part not in ("features", "network")
 
 
 def _stored(value: Any) -> Any:

@@ -109,7 +109,7 @@ def _check_format(folder: Path, connection: sqlite3.Connection) -> None:
         connection.close()
         raise FileError(
             f"the campaign in {os.fspath(folder)!r} has format {version!r} and this version reads format {FORMAT}: "
-            "read it with the version that wrote it (format 1: 0.1.0), or start a new campaign in another folder"
+            "read it with the version of deepcruiser that wrote it, or start a new campaign in another folder"
         )
     with usable(folder / DATABASE), closing(sqlite3.connect(":memory:")) as ours:
         ours.executescript(SCHEMA)

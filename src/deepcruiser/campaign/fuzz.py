@@ -118,6 +118,10 @@ def fuzz(
             "name: correct the list of seeds to leave out"
         )
     state = State(model, guide, mutations, spec.build_scheduler(mutations))
+    for coverage in state.coverages if guide.needs_model else ():
+        if not len(coverage.covered):
+            message = f"{coverage.criterion.name} requires nothing of {coverage.model.name}, so no mutant increases it"
+            warnings.warn(f"{message}: choose another guide", RuntimeWarning, stacklevel=2)
     with watching_share() as show, Store.open(folder, write=True) as store, _interruptions() as interrupted:
         watch = watch or (lambda status: show(status.line, status.share))
         store.configure(spec, _identity(system, model, inputs.seeds, leave_out, against))
