@@ -76,7 +76,7 @@ def test_the_events_are_those_of_a_campaign_that_runs_every_mutant(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
     toy.campaign(tmp_path / "once", SEEDS, workers=workers, runs=160, **OPTIONS)
-    monkeypatch.setattr(fuzz, "_mutants_repeat", lambda seeds, mutations: False)
+    monkeypatch.setattr(fuzz, "are_shared", lambda seeds, mutations, oracle: False)
     system = Counting()
     record = toy.campaign(tmp_path / "each", SEEDS, system=system, watch=system.watch, runs=160, **OPTIONS)
     assert sum(system.texts.values()) > len(set(mutants(record)))
@@ -117,7 +117,7 @@ def test_failures_of_all_kinds_are_shared(tmp_path: Path, monkeypatch: pytest.Mo
             ]
 
     toy.campaign(tmp_path / "once", SEEDS, system=Weak(), runs=160, **OPTIONS)
-    monkeypatch.setattr(fuzz, "_mutants_repeat", lambda seeds, mutations: False)
+    monkeypatch.setattr(fuzz, "are_shared", lambda seeds, mutations, oracle: False)
     record = toy.campaign(tmp_path / "each", SEEDS, system=Weak(), runs=160, **OPTIONS)
     assert {event.reason for event in record.runs} >= {"crash", "not finite"}
     assert toy.rows(tmp_path / "once") == toy.rows(tmp_path / "each")

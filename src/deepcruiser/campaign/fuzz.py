@@ -9,7 +9,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from types import FrameType
@@ -22,7 +22,7 @@ from deepcruiser.abstraction.probes import Probe, changed, make_probes
 from deepcruiser.campaign.events import Event, Ran, Seeded
 from deepcruiser.campaign.executors.base import Executor
 from deepcruiser.campaign.executors.local import LocalExecutor
-from deepcruiser.campaign.executors.repeats import Repeats
+from deepcruiser.campaign.executors.repeats import Repeats, are_shared
 from deepcruiser.campaign.executors.workers import CampaignWorker, WorkerExecutor
 from deepcruiser.campaign.failed_test import FailedTest, InputFile
 from deepcruiser.campaign.guide import Guide
@@ -36,7 +36,7 @@ from deepcruiser.campaign.spec import CampaignSpec, Component, guide_component, 
 from deepcruiser.campaign.state import State
 from deepcruiser.campaign.store import MODEL, Store, versions
 from deepcruiser.criteria import Criterion
-from deepcruiser.errors import DeepCruiserError, FileError, InputError, MismatchError
+from deepcruiser.errors import FileError, InputError, MismatchError
 from deepcruiser.oracles import Oracle
 from deepcruiser.progress import watching_share
 from deepcruiser.serialise import digest_of, readable, summarise
@@ -128,9 +128,7 @@ def fuzz(
         executor = executor or _executor(system, state, inputs, oracle, spec, workers)
         with executor:
             left_out = frozenset(leave_out)
-            # Expected answers that follow the changes may differ for one mutant.
-            repeat = _mutants_repeat(inputs.seeds, mutations) and not hasattr(oracle, "follow")
-            repeats = Repeats(executor, inputs) if repeat else None
+            repeats = Repeats(executor, inputs) if are_shared(inputs.seeds, mutations, oracle) else None
             session = _Session(
                 spec, system, state, executor, repeats, oracle, inputs, left_out, store, watch, interrupted
             )
@@ -197,13 +195,6 @@ def _executor(
     from deepcruiser.campaign.executors.processes import ProcessExecutor
 
     return ProcessExecutor(local, inputs, invalid, workers=workers, kinds=mutations.kinds)
-
-
-def _mutants_repeat(seeds: Seeds, mutations: Mutations) -> bool:
-    """Whether mutants may be equal and are made quickly: those of texts and series."""
-    with suppress(DeepCruiserError):  # of a seed that cannot be read
-        return mutations.type == "series" or isinstance(seeds[next(iter(seeds), "")], str)
-    return False
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 
 from deepcruiser.campaign.events import Ran
 from deepcruiser.campaign.executors.base import Execution, Executor
+from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.campaign.queue import Queue
 from deepcruiser.campaign.scheduler import Mutant
-from deepcruiser.campaign.seeds import Inputs
+from deepcruiser.campaign.seeds import Inputs, Seeds
 from deepcruiser.campaign.verdict import Verdict
+from deepcruiser.errors import DeepCruiserError
+from deepcruiser.oracles import Oracle
 from deepcruiser.serialise import digest_of
 
 #: This many inputs are remembered, the latest ones.
 _REMEMBERED = 10_000
+
+
+def are_shared(seeds: Seeds, mutations: Mutations, oracle: Oracle) -> bool:
+    """Whether equal mutants can share an execution: those of texts and series, which are made quickly.
+
+    Where the expected answer follows the changes, it may differ for equal mutants.
+    """
+    if hasattr(oracle, "follow"):
+        return False
+    with suppress(DeepCruiserError):  # of a seed that cannot be read
+        return mutations.type == "series" or isinstance(seeds[next(iter(seeds), "")], str)
+    return False
 
 
 class Repeats(Executor):
