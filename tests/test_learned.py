@@ -12,7 +12,7 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.drawing import Drawing
-from deepcruiser.campaign.learned import Regression
+from deepcruiser.campaign.learned import Regression, _Seed
 from deepcruiser.campaign.spec import Component
 from deepcruiser.transformations import PAPER, AddWhiteNoise, ChangeVolume
 from deepcruiser.transformations.severity import severity
@@ -151,9 +151,15 @@ def test_it_works_without_a_model_and_with_changes_of_the_users_own(tmp_path: Pa
 
 
 class Weak:
-    """Hears noise as a wrong word on every second seed; its doubt says how near it is to that."""
+    """Hears noise as a wrong word on every second seed; its doubt says how near it is to that.
+
+    `words` is the number of different wrong words.
+    """
 
     state_name = fingerprint = "weak"
+
+    def __init__(self, words: int) -> None:
+        self._words = words
 
     def run(self, batch: Any) -> list[dc.Run]:
         return [self._run(audio) for audio in batch]
@@ -161,7 +167,8 @@ class Weak:
     def _run(self, audio: dc.Audio) -> dc.Run:
         hiss = float(np.abs(np.diff(audio.samples, n=3)).mean())
         pitch = np.count_nonzero(np.diff(np.sign(audio.samples)))
-        return dc.Run("wrong" if hiss > 0.012 and len(audio) % 2 else "right", doubt=min(hiss, 0.012) + 1e-6 * pitch)
+        wrong = f"wrong{int(1e6 * hiss) % self._words}"
+        return dc.Run(wrong if hiss > 0.012 and len(audio) % 2 else "right", doubt=min(hiss, 0.012) + 1e-6 * pitch)
 
 
 def sounds() -> list[Any]:
@@ -185,7 +192,7 @@ def test_it_finds_the_change_that_fails_and_avoids_what_the_gate_rejects(tmp_pat
     noisy, outcomes = {}, {}
     for scheduler in ("learned", "chains"):
         kind = Component(scheduler, {"aim": "failures"} if scheduler == "learned" else {})
-        record = dc.fuzz(Weak(), None, sounds(), folder=tmp_path / scheduler, scheduler=kind, runs=320, **options)
+        record = dc.fuzz(Weak(1000), None, sounds(), folder=tmp_path / scheduler, scheduler=kind, runs=320, **options)
         last = record.runs[160:]
         noise = [change for run in last for change in run.changes if isinstance(change, AddWhiteNoise)]
         noisy[scheduler] = len(noise) / len(last)
@@ -194,3 +201,28 @@ def test_it_finds_the_change_that_fails_and_avoids_what_the_gate_rejects(tmp_pat
     assert noisy["learned"] > 1.2 * noisy["chains"], noisy
     assert outcomes["learned"]["failed"] > 4 * outcomes["chains"]["failed"], outcomes
     assert outcomes["learned"]["rejected"] < outcomes["chains"]["rejected"], outcomes
+
+
+def test_where_seeds_fail_in_one_way_only_more_of_them_fail(tmp_path: Path) -> None:
+    """Every second seed fails, always with the same wrong word, so another failure of it is worth nothing."""
+    mutations = dc.Mutations.sound(["AddWhiteNoise", "ChangeVolume", "LowPassFilter", "Trim"])
+    options: dict[str, Any] = {"oracle": dc.Disagreement(), "mutations": mutations, "guide": "none", "workers": 0}
+    broken = Counter[str]()
+    for scheduler in ("learned", "chains"):
+        for seed in range(3):
+            folder = tmp_path / f"{scheduler}-{seed}"
+            record = dc.fuzz(
+                Weak(1), None, sounds(), folder=folder, scheduler=scheduler, runs=320, seed=seed, **options
+            )
+            broken[scheduler] += len({test.seed for test in record.failed})
+    assert broken["learned"] > 1.5 * broken["chains"], broken
+
+
+def test_a_new_failure_is_as_likely_as_failures_that_happened_once() -> None:
+    seed = _Seed()
+    for way in ["a", "b", "a", "", "c", "c", "c", "d"]:
+        seed.take((way,) if way else ())
+    *_, ways, odds = seed.row
+    share = (2 + 1) / (7 + 1)  # "b" and "d" happened once
+    assert ways == pytest.approx(np.log(1 + 4))
+    assert odds == pytest.approx(np.log(share / (1 - share)))

@@ -102,9 +102,11 @@ class Drawing:
             bits |= 1 << self.number[type(change)]
         return bits
 
-    def draw(self, applied: Sequence[int], severity: Floats, count: Ints, rng: np.random.Generator) -> Candidates:
+    def draw(
+        self, applied: Sequence[int] | Ints, severity: Floats, count: Ints, rng: np.random.Generator
+    ) -> Candidates:
         """Candidates of up to `count` changes each, for tests with these kinds applied and these severities."""
-        applied, severity, size = list(applied), severity.copy(), len(severity)
+        bits, severity, size = np.array(applied, np.int64), severity.copy(), len(severity)
         most = int(count.max(initial=0))
         kinds = np.full((size, most), -1)
         places = np.zeros((size, most, self.parameters))
@@ -113,7 +115,8 @@ class Drawing:
             for _ in range(_TRIES):
                 if not len(waiting):
                     break
-                allowed = np.array([self._row(applied[row]) for row in waiting])
+                different, same = np.unique(bits[waiting], return_inverse=True)
+                allowed = np.array([self._row(each) for each in different.tolist()])[same]
                 drawn = np.where(allowed, rng.random(allowed.shape), -1.0)
                 kind, place = drawn.argmax(1), rng.random((len(waiting), self.parameters))
                 added = self.severities(kind, place)
@@ -121,8 +124,7 @@ class Drawing:
                 rows = waiting[fits]
                 kinds[rows, step], places[rows, step] = kind[fits], place[fits]
                 severity[rows] += added[fits]
-                for row, number in zip(rows.tolist(), kind[fits].tolist(), strict=True):
-                    applied[row] |= 1 << number
+                bits[rows] |= np.left_shift(1, kind[fits])
                 waiting = waiting[~fits]
         return Candidates(kinds, places, severity)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -27,8 +26,9 @@ from deepcruiser.serialise import summarise
 Aim = Literal["balanced", "failures", "seeds", "coverage"]
 AIMS: tuple[str, ...] = get_args(Aim)
 
-#: Candidates for each mutant of a plan.
-_CANDIDATES = {"balanced": 16, "failures": 16, "seeds": 16, "coverage": 48}
+#: Candidates for each mutant of a plan, until the first failure and where failures are frequent: the best of many is
+#: worth more when it is known what fails.
+_CANDIDATES = {"balanced": (16, 96), "failures": (16, 96), "seeds": (16, 96), "coverage": (48, 48)}
 #: The share of the candidates that are made from tests that were kept, until the first failure; it falls to 0 as
 #: failures become frequent. The others are made from seeds: where a seed fails often, its mutants that passed are
 #: harder to break, and as many changes at once on a fresh seed cover more.
@@ -36,7 +36,7 @@ _FROM_KEPT = {"balanced": 0.5, "failures": 0.5, "seeds": 0.5, "coverage": 0.0}
 #: The share of the mutants that are chosen for their coverage, until the first failure and where failures are frequent.
 _FOR_COVERAGE = {"balanced": (0.5, 0.15), "failures": (0.25, 0.0), "seeds": (0.25, 0.0), "coverage": (1.0, 1.0)}
 #: A new failure of a seed that has n is worth 1 / (1 + n) to this power.
-_SPREAD = {"balanced": 0.75, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
+_SPREAD = {"balanced": 0.5, "failures": 0.0, "seeds": 2.0, "coverage": 0.0}
 #: The deviation of the noise on a score: without it, little that is new would be tried.
 _NOISE = 0.2
 #: Failures are rare while there are fewer than `_ENOUGH` among this many recent runs. Until then, distances among the
@@ -48,10 +48,16 @@ _PENALTY = 3.0
 _DECAY = 0.95
 #: Standardised values are cut off here.
 _FAR = 3.0
+#: Nothing is less likely than this, or more likely than 1 less this.
+_NEVER = 0.01
 #: Smaller distances are alike.
 _CLOSEST = 1e-3
 #: The number of features of a test, before those of its changes.
 _OF_TEST = 11
+#: Columns of the table of tests, after the doubt and the distance.
+_TRIED, _IS_MUTANT, _LENGTH, _SEVERITY = range(2, 6)
+#: Columns of the table of seeds: three features, the logarithm of the ways to fail, the odds of a new one.
+_OF_SEED, _WAYS, _NEW = slice(0, 3), 3, 4
 _NOTHING = np.empty(0, np.int64)
 #: A mean, and the deviation from it.
 Scale = tuple[float, float]
@@ -59,25 +65,30 @@ Scale = tuple[float, float]
 Way = tuple[str, ...]
 
 
+class _Table:
+    """Rows of numbers, as many as are needed; new ones are 0."""
+
+    def __init__(self, *shape: int, of: Any = float) -> None:
+        self.rows = np.zeros((64, *shape), of)
+
+    def __setitem__(self, at: int, row: Any) -> None:
+        while at >= len(self.rows):
+            self.rows = np.concatenate([self.rows, np.zeros_like(self.rows)])
+        self.rows[at] = row
+
+
 @dataclass(eq=False)
-class _Row:
-    """The features of a test.
+class _Test:
+    """A test; what the models read of it is in tables, in row `at`."""
 
-    `distance` is its logarithm, `changes` sums up the recipe, and `tried` counts the runs that were made from it.
-    """
-
+    at: int
     number: int
     seed: str
     position: int
     recipe: tuple[Any, ...]
-    applied: int
     severity: float
     reference: Any
-    doubt: float | None
-    distance: float | None
-    changes: Floats
     states: IntArray
-    tried: int = 0
 
 
 @dataclass(eq=False)
@@ -106,35 +117,47 @@ class _Seed:
             self.once += {1: 1, 2: -1}.get(self.ways[way], 0)
 
     @property
-    def features(self) -> tuple[float, ...]:
-        return math.log((self.hits + 0.1) / (self.recent + 1)), math.log1p(self.runs), math.log1p(self.failures)
+    def row(self) -> tuple[float, ...]:
+        """How often it failed lately, how often it ran and failed, in how many ways, and the odds of a new way.
 
-    @property
-    def novelty(self) -> float:
-        """How likely its next failure is a new one (Good and Turing): the share of failures that happened once."""
-        return (self.once + 1) / (self.failures + 1)
+        How likely the next failure is a new one is estimated as Good and Turing do: by the share of failures that
+        happened once.
+        """
+        new = min(max((self.once + 1) / (self.failures + 1), _NEVER), 1 - _NEVER)
+        rate = (self.hits + 0.1) / (self.recent + 1)
+        counts = math.log1p(self.runs), math.log1p(self.failures), math.log1p(len(self.ways))
+        return math.log(rate), *counts, math.log(new / (1 - new))
 
 
 class Learned(Scheduler):
     """Takes the most promising of a few random candidates, using what it has learned so far.
 
-    Three models learn from every run. The first predicts the distance to failure, so it can learn from the first run
-    on. The second predicts whether the run fails; the prediction of the first is one of its inputs. To it, a mutant
-    that is rejected is one that passed. How likely a failure of the seed is a new one is estimated from how often its
-    failures were repeated. The third model predicts how many states are new, and decides a share of the mutants that
-    depends on the aim.
+    Four models learn from the runs. The first predicts the distance to failure, so it can learn from the first run on.
+    The second predicts whether the run fails; the prediction of the first is one of its inputs. To it, a mutant that is
+    rejected is one that passed. The third learns from the failures how likely the next is a new one; it begins with an
+    estimate from how often the seed's failures were repeated. The product of the two chances decides, and the aim says
+    how much less a failure counts if its seed has others. The fourth model predicts how many states are new, and
+    decides a share of the mutants that depends on the aim.
     """
 
     def __init__(self, drawing: Drawing, aim: str = "balanced") -> None:
         if aim not in AIMS:
             raise InputError(f"unknown aim {aim!r}; choose one of {', '.join(AIMS)}")
         self._drawing, self._aim = drawing, aim
-        self._candidates = _CANDIDATES[aim]
-        self._rows: dict[int, _Row] = {}
-        self._fresh: list[_Row] = []
-        self._kept: list[_Row] = []
+        self._tests: list[_Test] = []
+        self._by_number: dict[int, _Test] = {}
+        #: Of each test: its doubt, the logarithm of its distance (NaN if there is none), the runs made from it, whether
+        #: it is a mutant, the length of its recipe, its severity.
+        self._of_tests = _Table(6)
+        #: Of each test: sums over its changes, its kinds as bits, and the position of its seed.
+        self._sums = _Table(len(drawing.kinds), 1 + 2 * drawing.parameters)
+        self._applied, self._positions = _Table(of=np.int64), _Table(of=np.int64)
+        #: The rows of the seeds and of the mutants that may be changed further.
+        self._fresh: list[int] = []
+        self._kept: list[int] = []
         #: By the position of the seed.
         self._seeds: defaultdict[int, _Seed] = defaultdict(_Seed)
+        self._of_seeds = _Table(len(_Seed().row))
         #: How many runs went through each state of the model, and how rare that makes it.
         self._visits = np.zeros(0, np.int64)
         self._rare = np.zeros(0)
@@ -147,20 +170,22 @@ class Learned(Scheduler):
         width = _OF_TEST + len(drawing.kinds) * (1 + 2 * drawing.parameters)
         self._nearing = Regression(width, penalty=_PENALTY)
         self._failing = Regression(width + 1, penalty=_PENALTY, bias=-2.0, logistic=True)
+        self._differing = Regression(width + 2, penalty=10 * _PENALTY, logistic=True)
+        self._differing.weights[-1] = 1.0  # of the odds estimated from the seed's own failures, which come first
         self._covering = Regression(width, penalty=_PENALTY)
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         plan: list[Mutant] = []
         while (self._fresh or self._kept) and len(plan) < size:
-            slots = size - len(plan)
-            tests = self._tests(slots * self._candidates, rng)
+            slots, several = size - len(plan), self._candidates
+            tests = self._drawn(slots * several, rng)
             count = rng.integers(1, MOST_CHANGES + 1, len(tests))
-            severity = np.array([test.severity for test in tests])
-            candidates = self._drawing.draw([test.applied for test in tests], severity, count, rng)
+            severity = self._of_tests.rows[tests, _SEVERITY]
+            candidates = self._drawing.draw(self._applied.rows[tests], severity, count, rng)
             scores = self._scores(tests, candidates, slots, rng)
-            chosen = scores.reshape(slots, self._candidates).argmax(1) + self._candidates * np.arange(slots)
+            chosen = scores.reshape(slots, several).argmax(1) + several * np.arange(slots)
             for at in chosen[candidates.count[chosen] > 0].tolist():
-                test, changes = tests[at], self._drawing.make(candidates, at, rng)
+                test, changes = self._tests[tests[at]], self._drawing.make(candidates, at, rng)
                 plan.append(Mutant(first + len(plan), test.number, test.seed, test.recipe, changes))
             if not candidates.count.any():
                 raise self._drawing.no_room()
@@ -168,25 +193,33 @@ class Learned(Scheduler):
             queue.tests[mutant.parent].picked += 1
         return tuple(plan)
 
-    def _tests(self, count: int, rng: np.random.Generator) -> list[_Row]:
-        """Tests for candidates; the share of the seeds does not depend on how many tests were kept."""
+    def _drawn(self, count: int, rng: np.random.Generator) -> IntArray:
+        """The tests of candidates; the share of the seeds does not depend on how many tests were kept."""
         share = _FROM_KEPT[self._aim] * self._rareness if self._fresh and self._kept else float(not self._fresh)
         from_kept = rng.random(count) < share
         place = rng.random(count)
-        groups = self._fresh, self._kept
-        return [
-            groups[kept][int(where * len(groups[kept]))]
-            for kept, where in zip(from_kept.tolist(), place.tolist(), strict=True)
-        ]
+        drawn = np.empty(count, np.int64)
+        for group, taken in ((self._fresh, ~from_kept), (self._kept, from_kept)):
+            drawn[taken] = np.array(group, np.int64)[(place[taken] * len(group)).astype(np.int64)]
+        return drawn
 
-    def _scores(self, tests: list[_Row], candidates: Candidates, slots: int, rng: np.random.Generator) -> Floats:
+    def _scores(self, tests: IntArray, candidates: Candidates, slots: int, rng: np.random.Generator) -> Floats:
         """How promising each candidate is; those of one slot in `slots` are next to each other."""
-        features = self._features(tests, candidates)
-        odds = self._failing.predict(self._with_nearness(features)) + _NOISE * rng.standard_normal(len(tests))
-        scores = odds + np.log([self._worth(self._seeds[test.position]) for test in tests])
-        covering = np.repeat(rng.random(slots) < self._for_coverage, self._candidates)
-        scores = np.where(covering, self._covering.predict(features), scores)
+        features, seeds = self._features(tests, candidates), self._of_seeds.rows[self._positions.rows[tests]]
+        nearer = self._with_nearness(features)
+        failing = self._failing.predict(nearer) + _NOISE * rng.standard_normal(len(tests))
+        differing = self._differing.predict(np.column_stack([nearer, seeds[:, _NEW]]))
+        chance = -np.logaddexp(0, -failing) - np.logaddexp(0, -differing)  # the logarithm of both chances' product
+        covering = np.repeat(rng.random(slots) < self._for_coverage, len(tests) // slots)
+        worth = chance - _SPREAD[self._aim] * seeds[:, _WAYS]
+        scores = np.where(covering, self._covering.predict(features), worth)
         return np.where(candidates.count > 0, scores, -np.inf)
+
+    @property
+    def _candidates(self) -> int:
+        """How many candidates there are for each mutant."""
+        rare, frequent = _CANDIDATES[self._aim]
+        return round(frequent + (rare - frequent) * self._rareness)
 
     @property
     def _for_coverage(self) -> float:
@@ -200,27 +233,15 @@ class Learned(Scheduler):
         """1 if no recent run failed, 0 from `_ENOUGH` failures on."""
         return max(0.0, 1 - self._failures / _ENOUGH)
 
-    def _features(self, tests: list[_Row], candidates: Candidates) -> Floats:
+    def _features(self, tests: IntArray, candidates: Candidates) -> Floats:
         """The inputs of the models, a row for each candidate: its test, its seed, then its changes."""
-        (doubt, _), (distance, _) = self._scales
-        rows = [
-            (
-                1.0,
-                doubt if test.doubt is None else test.doubt,
-                distance if test.distance is None else test.distance,
-                *self._seeds[test.position].features,
-                test.tried,
-                test.number > 0,
-                len(test.recipe),
-                0.0,
-                0.0,
-            )
-            for test in tests
-        ]
-        of_test = np.array(rows, float)
-        of_test[:, 1:3] = _standardised(of_test[:, 1:3], *zip(*self._scales, strict=True))
-        of_test[:, 6] = np.log1p(of_test[:, 6])
-        of_test[:, 8] += candidates.count
+        known, (middle, width) = self._of_tests.rows[tests], zip(*self._scales, strict=True)
+        of_test = np.ones((len(tests), _OF_TEST))
+        of_test[:, 1:3] = _standardised(np.where(np.isnan(known[:, :2]), middle, known[:, :2]), middle, width)
+        of_test[:, 3:6] = self._of_seeds.rows[self._positions.rows[tests], _OF_SEED]
+        of_test[:, 6] = np.log1p(known[:, _TRIED])
+        of_test[:, 7] = known[:, _IS_MUTANT]
+        of_test[:, 8] = known[:, _LENGTH] + candidates.count
         of_test[:, 9] = candidates.severity
         of_test[:, 10] = self._rarity(tests)
         return np.concatenate([of_test, self._changes(tests, candidates).reshape(len(tests), -1)], axis=1)
@@ -237,72 +258,77 @@ class Learned(Scheduler):
         near = _standardised(self._nearing.predict(features), *self._scales[1])
         return np.concatenate([features, near[:, None]], axis=1)
 
-    def _changes(self, tests: list[_Row], candidates: Candidates) -> Floats:
+    def _changes(self, tests: IntArray, candidates: Candidates) -> Floats:
         """Sums over the recipes with the new changes, by kind: of 1, of how hard each parameter is, and how far out."""
-        sums = np.array([test.changes for test in tests])
+        sums = self._sums.rows[tests]
         rows, steps = np.nonzero(candidates.kinds >= 0)
         kinds = candidates.kinds[rows, steps]
         across = self._drawing.has[kinds] * (2 * candidates.places[rows, steps] - 1)
         np.add.at(sums, (rows, kinds), np.concatenate([np.ones((len(rows), 1)), across, np.square(across)], axis=1))
         return sums
 
-    def _rarity(self, tests: list[_Row]) -> Floats:
+    def _rarity(self, tests: IntArray) -> Floats:
         """How rarely the states of each test were visited, on average."""
-        known = {test.number: test.states for test in tests if len(test.states)}
-        if not known:
-            return np.zeros(len(tests))
-        rare = self._rare[np.concatenate(list(known.values()))]
-        lengths = [len(states) for states in known.values()]
-        means = np.add.reduceat(rare, [0, *accumulate(lengths[:-1])]) / lengths
-        by_number = dict(zip(known, means.tolist(), strict=True))
-        return np.array([by_number.get(test.number, 0.0) for test in tests])
+        different, places = np.unique(tests, return_inverse=True)
+        states = [self._tests[at].states for at in different.tolist()]
+        lengths = np.array([len(each) for each in states])
+        means = np.zeros(len(different))
+        if lengths.any():
+            starts = np.cumsum(lengths) - lengths
+            there = lengths > 0
+            means[there] = np.add.reduceat(self._rare[np.concatenate(states)], starts[there]) / lengths[there]
+        return means[places]
 
     def learn(self, event: Event, *, gained: bool) -> None:
         if isinstance(event, Seeded):
-            shape = len(self._drawing.kinds), 1 + 2 * self._drawing.parameters
-            self._take(event, event.seed, event.position, (), 0.0, event.reference, np.zeros(shape))
+            test = _Test(len(self._tests), event.number, event.seed, event.position, (), 0.0, event.reference, _NOTHING)
+            self._take(event, test, 0.0)
             return
-        test = self._rows[event.parent]
+        test = self._by_number[event.parent]
+        at, seed = np.array([test.at]), self._seeds[test.position]
         changes = self._drawing.candidate(event.changes, test.severity)
         way = self._way(event, test)
         new = self._visit(event)
-        features = self._features([test], changes)
-        self._failing.learn(self._with_nearness(features)[0], 1.0 if way else self._nearness(event))
+        features = self._features(at, changes)
+        nearer = self._with_nearness(features)[0]
+        self._failing.learn(nearer, 1.0 if way else self._nearness(event))
+        if way:
+            self._differing.learn(
+                np.append(nearer, self._of_seeds.rows[test.position, _NEW]), float(way not in seed.ways)
+            )
         if event.distance is not None:
             self._nearing.learn(features[0], _logarithm(event.distance))
         if len(self._visits):
             self._covering.learn(features[0], float(np.log1p(new)))
         if event.outcome == "kept":
-            recipe, sums = (*test.recipe, *event.changes), self._changes([test], changes)[0]
-            severity = float(changes.severity[0])
-            self._take(event, test.seed, test.position, recipe, severity, test.reference, sums)
-        test.tried += 1
+            recipe, severity = (*test.recipe, *event.changes), float(changes.severity[0])
+            about = test.seed, test.position, recipe, severity, test.reference, _NOTHING
+            self._take(event, _Test(len(self._tests), event.number, *about), self._changes(at, changes)[0])
+        self._of_tests.rows[test.at, _TRIED] += 1
         self._failures += bool(way) - self._failures / _RECENT
-        self._seeds[test.position].take(way)
+        seed.take(way)
+        self._of_seeds[test.position] = seed.row
 
-    def _take(
-        self,
-        event: Event,
-        seed: str,
-        position: int,
-        recipe: tuple[Any, ...],
-        severity: float,
-        reference: Any,
-        changes: Floats,
-    ) -> None:
+    def _take(self, event: Event, test: _Test, sums: Floats | float) -> None:
         """Add a test that was kept; one that nothing may follow is not chosen."""
-        doubt = None if event.doubt is None else float(f"{event.doubt:.6g}")
-        distance = None if event.distance is None else _logarithm(event.distance)
-        states = _NOTHING if event.visits is None else event.visits.states
-        about = self._drawing.applied(recipe), severity, reference, doubt, distance, changes, states
-        row = self._rows[event.number] = _Row(event.number, seed, position, recipe, *about)
-        if isinstance(event, Seeded):
-            self._doubts += [] if doubt is None else [doubt]
-            self._distances += [] if distance is None else [distance]
+        doubt = math.nan if event.doubt is None else float(f"{event.doubt:.6g}")
+        distance = math.nan if event.distance is None else _logarithm(event.distance)
+        fresh = isinstance(event, Seeded)
+        if event.visits is not None:
+            test.states = event.visits.states
+        self._tests.append(test)
+        self._by_number[test.number] = test
+        self._of_tests[test.at] = doubt, distance, 0, not fresh, len(test.recipe), test.severity
+        self._sums[test.at], self._positions[test.at] = sums, test.position
+        self._applied[test.at] = self._drawing.applied(test.recipe)
+        if fresh:
+            self._of_seeds[test.position] = self._seeds[test.position].row
+            self._doubts += [] if math.isnan(doubt) else [doubt]
+            self._distances += [] if math.isnan(distance) else [distance]
             self._known_scales = None
             self._visit(event)
-        if self._drawing.mutations.allowed(recipe) and severity < self._drawing.budget:
-            (self._fresh if isinstance(event, Seeded) else self._kept).append(row)
+        if self._drawing.mutations.allowed(test.recipe) and test.severity < self._drawing.budget:
+            (self._fresh if fresh else self._kept).append(test.at)
 
     def _visit(self, event: Event) -> int:
         """Count the visits of a run that passed, and return the number of states that are new."""
@@ -317,16 +343,12 @@ class Learned(Scheduler):
         self._rare[states] = 1 / np.sqrt(visits + 2)
         return len(visits) - int(np.count_nonzero(visits))
 
-    def _way(self, event: Ran, test: _Row) -> Way:
+    def _way(self, event: Ran, test: _Test) -> Way:
         """How the run failed: the kind, and which word became what; empty if it did not."""
         if event.outcome != "failed":
             return ()
         output = summarise(event.output)  # as it is read again when the campaign is resumed
         return event.reason, *word_errors(test.reference, output)
-
-    def _worth(self, seed: _Seed) -> float:
-        """The worth of a failure of a seed: whether it is new, and how many there are already."""
-        return seed.novelty / math.pow(1 + len(seed.ways), _SPREAD[self._aim])
 
     def _nearness(self, event: Ran) -> float:
         """While failures are few, a run that passed counts as a part of one if it came as near as few others."""
