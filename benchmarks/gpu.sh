@@ -15,7 +15,7 @@ part() { # name, seconds, arguments of benchmarks.scale
   local name=$1 seconds=$2
   shift 2
   echo "== $name"
-  timeout "$seconds" python -m benchmarks.scale --device cuda -o "$out/$name.json" "$@" 2>&1 | tee "$out/$name.log"
+  timeout --foreground "$seconds" python -m benchmarks.scale --device cuda -o "$out/$name.json" "$@" 2>&1 | tee "$out/$name.log"
 }
 
 nvidia-smi | tee "$out/nvidia-smi.log"
