@@ -18,8 +18,8 @@ from deepcruiser.campaign.scheduler import Mutant
 from deepcruiser.corpora.read import read_corpus
 from deepcruiser.corpora.samples import Labelled
 from deepcruiser.stream import Source, input_of
-from deepcruiser.systems import load_system
 from deepcruiser.systems.builtin.speech import SEEDS
+from deepcruiser.systems.load import load_system
 from deepcruiser.workers import device_for
 
 

@@ -12,8 +12,8 @@ import pytest
 import deepcruiser as dc
 from deepcruiser.abstraction import checkpoint as checkpoint_module
 from deepcruiser.abstraction import profiler
-from deepcruiser.cli import resolve
 from deepcruiser.stream import Progress, Source
+from deepcruiser.systems import load
 from deepcruiser.workers import ProcessWorkers
 from tests.support import toy
 from tests.support.typed import run
@@ -133,7 +133,7 @@ def test_the_command_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     common = ["profile", "--system", "interrupted.py:system", "--data", "interrupted.py:data", "--batch-size", "3"]
     assert run(*common, "-o", "whole.profile").exit_code == 0
     assert [path.name for path in tmp_path.glob("*.p*")] == ["interrupted.py", "whole.profile"]
-    monkeypatch.delitem(resolve._modules, (tmp_path / "interrupted.py").resolve())
+    monkeypatch.delitem(load._modules, (tmp_path / "interrupted.py").resolve())
     monkeypatch.delitem(sys.modules, "interrupted")
     Path("stop").touch()
     result = run(*common, "-o", "a.profile")
@@ -141,7 +141,7 @@ def test_the_command_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert f"Interrupted. The progress is saved in a.profile.part. Resume with: deepcruiser {' '.join(common)}" in (
         " ".join(result.stderr.split())
     )
-    del resolve._modules[(tmp_path / "interrupted.py").resolve()], sys.modules["interrupted"]
+    del load._modules[(tmp_path / "interrupted.py").resolve()], sys.modules["interrupted"]
     Path("stop").unlink()
     assert run(*common, "-o", "a.profile").exit_code == 0
     assert Path("a.profile").read_bytes() == Path("whole.profile").read_bytes()

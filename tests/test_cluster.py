@@ -105,7 +105,7 @@ def test_what_is_missing_on_a_machine_is_named(tmp_path: Path, cluster: Any, mon
     )
     for line, what in missing:
         (tmp_path / "here.py").write_text(
-            "import os\nfrom deepcruiser.systems import load_system\n"
+            "import os\nfrom deepcruiser import load_system\n"
             f"if os.getpid() != {os.getpid()}:\n    {line}\n"
             "system = load_system('brackets')\ndata = ['()', '[]', '(())']\n"
         )

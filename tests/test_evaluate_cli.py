@@ -145,7 +145,7 @@ def test_bad_use_is_told_in_a_sentence(sounds: Path, monkeypatch: pytest.MonkeyP
     assert "is not a list of whole numbers" in refused("rq1 --partitions ten")
     assert "--base 20 must be one of the partitions, 5" in refused("rq3 --seeds 2 --partitions 5")
     missing = refused("configurations --device cuda:99")
-    assert "--device 'cuda:99' cannot be used" in missing
+    assert "the device 'cuda:99' cannot be used" in missing
     assert "this machine has: cpu" in missing
     assert "there are no results in 'nothing'" in CliRunner().invoke(
         main, ["evaluate", "page", "nothing", "-o", "page.md"]

@@ -175,7 +175,7 @@ def test_processes_are_spread_over_the_gpus(tmp_path: Path, monkeypatch: pytest.
         paper=False,
     )
     for worker, device in ((None, "cuda"), (2, "cuda:0"), (3, "cuda:1")):
-        with pytest.raises(dc.InputError, match=f"--device '{device}' cannot be used"):
+        with pytest.raises(dc.InputError, match=f"the device '{device}' cannot be used"):
             options.load(worker)
 
 

@@ -18,12 +18,12 @@ from click.testing import CliRunner, Result
 import deepcruiser as dc
 from deepcruiser.campaign.guide import KEEP
 from deepcruiser.campaign.spec import SCHEDULERS
-from deepcruiser.cli import COMMANDS, main, resolve
+from deepcruiser.cli import COMMANDS, main
 from deepcruiser.cli.doctor import EXTRAS
 from deepcruiser.cli.fuzz import GROUPS
 from deepcruiser.cli.project import OWN, defaults, line_of
-from deepcruiser.cli.resolve import object_from
-from deepcruiser.systems import BUILT_IN
+from deepcruiser.systems import BUILT_IN, load
+from deepcruiser.systems.load import object_from
 from tests.support.corpora import sound
 from tests.test_docs import RECOGNISER
 
@@ -191,7 +191,7 @@ packing, tests = Packing(), [np.ones((9, 20), np.float32)]
 
 def forget() -> None:
     """Import the user's files again, as a new process would."""
-    resolve._modules.clear()
+    load._modules.clear()
     for name in ("recogniser", "recogniser_system"):
         sys.modules.pop(name, None)
 

@@ -79,10 +79,10 @@ if TYPE_CHECKING:
         SpanDisagreement as SpanDisagreement,
         WordErrorRate as WordErrorRate,
     )
-    from deepcruiser.systems import load_system as load_system
     from deepcruiser.systems.deepspeech.system import DeepSpeechSystem as DeepSpeechSystem
     from deepcruiser.systems.kaldi.system import EesenSystem as EesenSystem
     from deepcruiser.systems.keras.system import KerasSystem as KerasSystem
+    from deepcruiser.systems.load import load_system as load_system
     from deepcruiser.systems.onnx.system import OnnxSystem as OnnxSystem
     from deepcruiser.systems.process.system import ProcessSystem as ProcessSystem
     from deepcruiser.systems.tensors.streaming import Streaming as Streaming
@@ -147,10 +147,10 @@ _NAMES = {
     "deepcruiser.monitor.monitor": ("Alarm", "Monitor"),
     "deepcruiser.monitor.nearest": ("nearest",),
     "deepcruiser.oracles": ("CharacterErrorRate", "Disagreement", "Oracle", "SpanDisagreement", "WordErrorRate"),
-    "deepcruiser.systems": ("load_system",),
     "deepcruiser.systems.deepspeech.system": ("DeepSpeechSystem",),
     "deepcruiser.systems.kaldi.system": ("EesenSystem",),
     "deepcruiser.systems.keras.system": ("KerasSystem",),
+    "deepcruiser.systems.load": ("load_system",),
     "deepcruiser.systems.onnx.system": ("OnnxSystem",),
     "deepcruiser.systems.process.system": ("ProcessSystem",),
     "deepcruiser.systems.tensors.streaming": ("Streaming",),

@@ -97,13 +97,13 @@ class SuiteItem(pytest.Item):
         return self.path, None, self.case.title
 
     def _system(self) -> Any:
-        from deepcruiser.cli.resolve import system_from
         from deepcruiser.findings.suite import located_system
+        from deepcruiser.systems.load import load_system
 
         name = self.config.getoption("--deepcruiser-system") or located_system(self.suite)
         systems = self.config.stash[_systems]
         if name not in systems:
-            systems[name] = system_from(name)
+            systems[name] = load_system(name)
         return systems[name]
 
 

@@ -10,18 +10,12 @@ from deepcruiser.campaign.mutations import Mutations
 from deepcruiser.cli.output import say
 from deepcruiser.corpora.corpus import Corpus
 from deepcruiser.corpora.samples import Labelled
-from deepcruiser.systems import BUILT_IN, load_system
 from deepcruiser.systems.builtin import speech
+from deepcruiser.systems.load import is_built_in, load_system
 from deepcruiser.trace import System
 
 #: The number of seeds of `brackets`.
 SEEDS = 50
-
-
-def is_built_in(name: str) -> bool:
-    """Whether this names a built-in system; `brackets:7` is `brackets` trained with another random seed."""
-    kind, _, seed = name.partition(":")
-    return name in BUILT_IN or (kind == "brackets" and seed.isdecimal())
 
 
 def is_data(name: str) -> bool:
@@ -34,7 +28,7 @@ def system(name: str, *, device: str = "cpu") -> System:
     """The system, trained or loaded once; its warnings are lines on standard error."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        loaded = load_system(name.partition(":")[0], seed=_seed(name), device=device)
+        loaded = load_system(name, device=device)
     for warning in caught:
         say(f"note: {warning.message}", err=True)
     return loaded
@@ -49,7 +43,7 @@ def data(name: str) -> Corpus | Sequence[Labelled]:
         return Corpus(name, corpus.samples)
     from deepcruiser.systems.builtin import brackets
 
-    texts = brackets.ordinary_tests(SEEDS, seed=_seed(name))
+    texts = brackets.ordinary_tests(SEEDS, seed=int(name.partition(":")[2] or 0))
     return [Labelled(f"{number:02}", text, brackets.verdict(text)) for number, text in enumerate(texts)]
 
 
@@ -65,7 +59,3 @@ def mutations(name: str) -> Mutations:
 def own_mutations(name: str) -> str | None:
     """The name of a system's own mutations; None for the recogniser, which uses those for audio."""
     return None if name.startswith("english") else name
-
-
-def _seed(name: str) -> int:
-    return int(name.partition(":")[2] or 0)

@@ -20,7 +20,6 @@ from deepcruiser.cli import builtin
 from deepcruiser.cli.options import together
 from deepcruiser.cli.resolve import (
     NAMED_MUTATIONS,
-    PROCESS,
     data_from,
     model_from,
     mutations_from,
@@ -29,6 +28,7 @@ from deepcruiser.cli.resolve import (
 )
 from deepcruiser.errors import InputError
 from deepcruiser.oracles import Disagreement, Oracle
+from deepcruiser.systems.load import PROCESS, is_built_in
 from deepcruiser.trace import System
 from deepcruiser.transformations import EXTRA, PAPER, AddBackgroundNoise
 from deepcruiser.value_oracles import Keywords, SystemDisagreement, Tolerance
@@ -128,7 +128,7 @@ def spec_from(
 
     `others` are the options that choose an oracle, and fields of the spec.
     """
-    if builtin.is_built_in(system):
+    if is_built_in(system):
         data, mutations = data or system, mutations or builtin.own_mutations(system)
     limits = {option: others.pop(option, None) for option in (*(name for _, name, _ in ORACLES), "oracle")}
     limits["disagreement"] = limits["disagreement"] or None  # a flag

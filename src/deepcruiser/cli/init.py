@@ -17,13 +17,14 @@ from deepcruiser.audio import Audio
 from deepcruiser.cli import builtin, options
 from deepcruiser.cli.output import say
 from deepcruiser.cli.project import PROJECT
-from deepcruiser.cli.resolve import data_from, is_network, object_from, running, system_from
+from deepcruiser.cli.resolve import data_from, system_from
 from deepcruiser.errors import DeepCruiserError, FileError, InputError
 from deepcruiser.files.atomic import atomic_write
 from deepcruiser.files.reading import read_text
 from deepcruiser.report.format import quoted
 from deepcruiser.stream import input_of
 from deepcruiser.systems.by_suffix import WITH_FEATURES, adapter_of, is_model_file
+from deepcruiser.systems.load import is_built_in, is_network, object_from, running
 from deepcruiser.trace import Run, System
 
 #: Number of inputs that are run as a check.
@@ -88,7 +89,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **sett
     if Path(PROJECT).exists():
         raise FileError(f"this folder already has a {PROJECT}: edit it, or remove it first")
     ask = sys.stdin.isatty() and not as_json
-    if builtin.is_built_in(source):
+    if is_built_in(source):
         data, train = data or source, train or (f"{source}:profile" if source == "english" else source)
     if data is None:
         data = _ask("Test inputs (a folder, a list, or FILE.py:NAME)", ask=ask)
@@ -130,7 +131,7 @@ def init(source: str, data: str | None, train: str | None, as_json: bool, **sett
     if (wrong or None in texts) and all(getattr(run.output, "ndim", 0) for run in runs):
         first = f"correct {source.rpartition(':')[0]}, then "
         say(f"note: the answers are raw scores: say what they mean, such as {_transcribe(runs[0].output)}")
-    elif wrong and not builtin.is_built_in(source):
+    elif wrong and not is_built_in(source):
         say("note: none of these answers is correct; do rate, features and transcribe match the training?")
     if train is None:
         say("note: without --train, profile and cover run the same inputs, so the coverage is 1")
@@ -153,7 +154,7 @@ def _wrapping(source: str) -> _Wrapping | None:
     last = "the last one if left out"
     if is_model_file(source) and (adapter := adapter_of(source)[1]) not in WITH_FEATURES:
         return _Wrapping(adapter, json.dumps(source, ensure_ascii=False), "", last)
-    if ".py:" not in source or builtin.is_built_in(source):
+    if ".py:" not in source or is_built_in(source):
         return None
     value = object_from(source)
     file, _, name = source.rpartition(":")
@@ -237,7 +238,7 @@ def _project(source: str, data: str, train: str, value: Any, runs: list[Run]) ->
         values |= {"profile": f"{name}.profile", "partitions": 20} | ({"components": size} if size < 3 else {})
     else:
         values["guide"] = "none"
-    if builtin.own_mutations(source) if builtin.is_built_in(source) else None:
+    if builtin.own_mutations(source) if is_built_in(source) else None:
         values["mutations_source"] = source
     elif isinstance(value, str):
         values["mutations"] = "text"

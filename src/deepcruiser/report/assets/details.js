@@ -120,12 +120,11 @@ function pythonCode(test, campaign) {
   const lines = [
     form === "series" ? "import numpy as np\n" : null,
     "import deepcruiser as dc",
-    runs ? "from deepcruiser.cli.resolve import system_from" : null,
     "",
     `test = dc.CampaignRecord.open(${text(campaign.folder)})[${test.number}]`,
     "print(test)",
     read ? `value = ${read()}` : null,
-    runs ? `print(system_from(${text(campaign.system)}).run([value])[0].output)` : null,
+    runs ? `print(dc.load_system(${text(campaign.system)}).run([value])[0].output)` : null,
     read && !runs ? "# with your system: print(system.run([value])[0].output)" : null,
   ];
   return lines.filter((line) => line !== null).join("\n");

@@ -90,7 +90,7 @@ class English:
 def load(*, device: str = "cpu", with_language_model: bool = False) -> English:
     """The recogniser with its own weights, and with its own language model if asked for."""
     if with_language_model and not has_beam_search():
-        warnings.warn(LETTERS_ONLY, stacklevel=3)
+        warnings.warn(LETTERS_ONLY, stacklevel=4)
         with_language_model = False
     return English(device=device, language_model=read_language_model(LANGUAGE_MODEL) if with_language_model else None)
 
