@@ -12,7 +12,8 @@ import pytest
 
 import deepcruiser as dc
 from deepcruiser.campaign.drawing import Drawing
-from deepcruiser.campaign.learned import Regression, _Seed
+from deepcruiser.campaign.learned import _Seed
+from deepcruiser.campaign.regression import Regression
 from deepcruiser.campaign.spec import Component
 from deepcruiser.transformations import PAPER, AddWhiteNoise, ChangeVolume
 from deepcruiser.transformations.severity import severity
