@@ -12,7 +12,6 @@ This file imports the formats only when a model is exported: `import deepcruiser
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deepcruiser.errors import InputError
@@ -27,7 +26,7 @@ def export(model: AbstractModel | Transducer, path: str | os.PathLike[str]) -> N
     from deepcruiser.abstraction.transducer import Transducer
     from deepcruiser.export import graphml, graphviz, openfst, prism, storm
 
-    suffix = Path(path).suffix.lower()
+    suffix = os.path.splitext(path)[1].lower()
     if isinstance(model, Transducer):
         if suffix != ".att":
             raise InputError(f"a transducer is written as .att, not as {os.fspath(path)!r}")

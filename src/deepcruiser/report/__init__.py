@@ -6,7 +6,6 @@ This file imports the page only when a report is made: `import deepcruiser` read
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ def report(
     The page holds the audio of the `embed` worst failing tests.
     """
     import tempfile
+    from pathlib import Path
 
     from deepcruiser.report.data import CampaignData
     from deepcruiser.report.page import Page, write_page
