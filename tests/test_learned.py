@@ -117,6 +117,13 @@ def test_a_budget_without_room_is_an_error(tmp_path: Path) -> None:
             toy.campaign(tmp_path / scheduler, severity=0.5, scheduler=scheduler)
 
 
+def test_spent_tests_are_not_chosen(tmp_path: Path) -> None:
+    """With a budget of one change nothing fits behind what was kept; `rarity` would choose new tests for ever."""
+    record = toy.campaign(tmp_path, severity=1, scheduler="rarity", runs=600, guide="random")
+    assert len(record.runs) == 600
+    assert all(run.parent < 0 for run in record.runs)
+
+
 def test_chains_draw_again_when_a_test_has_no_room_left(tmp_path: Path) -> None:
     """Mutants of one change here have a severity of 1, so that nothing fits behind those that were kept."""
     record = toy.campaign(tmp_path, severity=1.0, scheduler="chains", batch_size=1, runs=60)

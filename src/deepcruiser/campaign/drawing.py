@@ -95,6 +95,10 @@ class Drawing:
         self.has = np.array([[at < len(kind.names) for at in range(self.parameters)] for kind in self.kinds], float)
         self._allowed: dict[int, npt.NDArray[np.bool_]] = {}
 
+    def allowed(self, recipe: tuple[Any, ...]) -> Sequence[Any]:
+        """The kinds of change that may follow a recipe; none where it is as severe as the budget."""
+        return self.mutations.allowed(recipe) if severity_of_recipe(recipe) < self.budget else ()
+
     def applied(self, recipe: Sequence[Any]) -> int:
         """The kinds of a recipe as bits."""
         bits = 0

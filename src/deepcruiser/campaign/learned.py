@@ -144,7 +144,8 @@ class Learned(Scheduler):
     def __init__(self, drawing: Drawing, aim: str = "balanced") -> None:
         if aim not in AIMS:
             raise InputError(f"unknown aim {aim!r}; choose one of {', '.join(AIMS)}")
-        self._drawing, self._aim = drawing, aim
+        super().__init__(drawing)
+        self._aim = aim
         self._tests: list[_Test] = []
         self._by_number: dict[int, _Test] = {}
         #: Of each test: its doubt, the logarithm of its distance (NaN if there is none), the runs made from it, whether
@@ -328,7 +329,7 @@ class Learned(Scheduler):
             self._distances += [] if math.isnan(distance) else [distance]
             self._known_scales = None
             self._visit(event)
-        if self._drawing.mutations.allowed(test.recipe) and test.severity < self._drawing.budget:
+        if self._drawing.allowed(test.recipe):
             (self._fresh if fresh else self._kept).append(test.at)
 
     def _visit(self, event: Event) -> int:

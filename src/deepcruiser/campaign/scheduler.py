@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,13 @@ Plan = tuple[Mutant, ...]
 
 class Scheduler(ABC):
     """Plans mutants from the live tests of a queue, and learns from their results."""
+
+    def __init__(self, drawing: Drawing) -> None:
+        self._drawing = drawing
+
+    def allowed(self, recipe: tuple[Any, ...]) -> Sequence[Any]:
+        """The kinds of change that may follow a recipe; a test without any is spent."""
+        return self._drawing.allowed(recipe)
 
     @abstractmethod
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
@@ -158,7 +166,8 @@ class OneChange(Scheduler):
     """Selects a test, picks a kind of change for it, and draws its parameters: one change to each mutant."""
 
     def __init__(self, select: Select, pick: Pick, drawing: Drawing) -> None:
-        self._select, self._pick, self._drawing = select, pick, drawing
+        super().__init__(drawing)
+        self._select, self._pick = select, pick
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         plan = []
@@ -186,9 +195,6 @@ class OneChange(Scheduler):
 
 class Chains(Scheduler):
     """Adds one to three random changes at once to any test; a baseline for schedulers that learn."""
-
-    def __init__(self, drawing: Drawing) -> None:
-        self._drawing = drawing
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         plan: list[Mutant] = []

@@ -28,7 +28,7 @@ class State:
         self.guide = guide if model is not None else guide.without_model()
         self.mutations = mutations
         self.scheduler = scheduler
-        self.queue = Queue(mutations.allowed)
+        self.queue = Queue(scheduler.allowed)
         criteria = self.guide.criteria if model is not None else ()
         #: The coverage of the queue, and that of all runs that did not fail.
         self.coverages = [Coverage(model, criterion) for criterion in criteria if model is not None]

@@ -255,7 +255,8 @@ class Matched(Scheduler):
     """Plans mutants of random seeds; mutant i has as many changes as `targets[i - 1]` and nearly its severity."""
 
     def __init__(self, drawing: Drawing, targets: Sequence[tuple[int, float]]) -> None:
-        self._drawing, self._targets = drawing, targets
+        super().__init__(drawing)
+        self._targets = targets
 
     def plan(self, queue: Queue, first: int, size: int, rng: np.random.Generator) -> Plan:
         seeds = [test for test in queue.live if not test.recipe]
