@@ -111,8 +111,12 @@ class LateExecutor(dc.Executor):
 def test_an_executor_of_ones_own_runs_a_campaign(tmp_path: Path) -> None:
     inputs = Inputs(Seeds(toy.seeds()))
     executor = LateExecutor(LocalExecutor(toy.Reader(), toy.model(), inputs, toy.MUTATIONS.invalid))
-    toy.campaign(tmp_path / "late", executor=executor, runs=96)
+    campaign = toy.campaign(tmp_path / "late", executor=executor, runs=96)
     toy.campaign(tmp_path / "usual", runs=96)
     assert toy.rows(tmp_path / "late") == toy.rows(tmp_path / "usual")
-    assert executor.executed == len(toy.seeds()) + 96
+    seeds = {seed.number: seed.number for seed in campaign.seeds}
+    for run in campaign.runs:
+        seeds[run.number] = seeds[run.parent]
+    different = {(seeds[run.number], run.digest) for run in campaign.runs}
+    assert executor.executed == len(toy.seeds()) + len(different)
     assert executor.closed
