@@ -117,6 +117,13 @@ def test_a_budget_without_room_is_an_error(tmp_path: Path) -> None:
             toy.campaign(tmp_path / scheduler, severity=0.5, scheduler=scheduler)
 
 
+def test_too_many_kinds_are_an_error() -> None:
+    kinds = tuple(type(f"Upside{number}", (Upside,), {}) for number in range(63))
+    assert Drawing(dc.Mutations(kinds[:62], (kinds[:62],), (), lambda seed, mutant: None), 2.0).kinds
+    with pytest.raises(dc.InputError, match="at most 62 kinds of change can be used at once, not 63"):
+        Drawing(dc.Mutations(kinds, (kinds,), (), lambda seed, mutant: None), 2.0)
+
+
 def test_spent_tests_are_not_chosen(tmp_path: Path) -> None:
     """With a budget of one change nothing fits behind what was kept; `rarity` would choose new tests for ever."""
     record = toy.campaign(tmp_path, severity=1, scheduler="rarity", runs=600, guide="random")

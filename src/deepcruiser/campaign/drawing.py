@@ -24,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 
 #: The most changes that one run adds to a test.
 MOST_CHANGES = 3
+#: The kinds of a recipe are the bits of an integer of 64 bits.
+_MOST_KINDS = 62
 #: How often a change that exceeds the budget is drawn again.
 _TRIES = 4
 #: Drawn numbers have four digits, so a severity may be off by this much.
@@ -87,6 +89,8 @@ class Drawing:
     """Draws candidates of a campaign's mutations, none more severe than its budget."""
 
     def __init__(self, mutations: Mutations, budget: float) -> None:
+        if len(mutations.kinds) > _MOST_KINDS:
+            raise InputError(f"at most {_MOST_KINDS} kinds of change can be used at once, not {len(mutations.kinds)}")
         self.mutations, self.budget = mutations, budget
         self.kinds = [_Kind.of(kind, mutations) for kind in mutations.kinds]
         self.number = {kind.type: number for number, kind in enumerate(self.kinds)}
